@@ -72,7 +72,7 @@ numpydoc_validation_checks = {
 # The protocols of parts and the values that they exchange are described in words: CONTRIBUTING.md.
 numpydoc_validation_exclude = {
     r"\.__",
-    r"\.(Kernel|Euclidean|Basis|Span|Projection|Clock|Tracker|Moments|Preimage|Schedule|Stream)\b",
+    r"\.(Kernel|Euclidean|LandmarkStrategy|LandmarkState|Span|Projection|Clock|Tracker|Moments|Preimage|Schedule|Stream)\b",
     r"\.images\.patches\.",
     r"\.(OfMachine|LiveRow)\.",  # Python's words for the fields of a named tuple
 }

@@ -26,7 +26,7 @@ figure, axis = plt.subplots(figsize=(5, 5), layout="constrained")
 circle = np.linspace(0, 2 * np.pi, 200)
 axis.plot(np.cos(circle), np.sin(circle), color="#dddddd")
 for start in ((0.3, -0.2), (-1.4, 0.2), (0.1, 1.3), (1.2, -1.2)):
-    path = oja.learn(oja.oja, X, np.array(start), schedules.Constant(0.01))
+    path = oja.learn(oja.oja, X, np.array(start), schedules.ConstantRate(0.01))
     axis.plot(*path.T, lw=0.8)
 axis.plot(*np.stack([-q1, q1]).T, "o", color="#b3364a", label="±q₁")
 axis.set_aspect("equal")

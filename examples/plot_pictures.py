@@ -78,11 +78,6 @@ rows[300:360, 1] += 4.0
 records = monitor.update_many(rows)
 print(records)
 
-plot.control_chart(records)
-plt.show()
-
-# %%
-
 plot.control_charts(records, monitor)
 plt.show()
 

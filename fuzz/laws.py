@@ -16,16 +16,13 @@ from typing import Any
 import numpy as np
 
 import kernelstream as ks
+from tests import samples
 
 BASES = (
     "6",
     "landmarks.Centroids(9, follows=False)",
     "landmarks.Distance(nu=0.2, max_points=12)",
-    "landmarks.Coherence(delta=0.6)",
-    "landmarks.Everything()",
-    "landmarks.Landmarks(8)",
-    "landmarks.PivotedCholesky(8)",
-    "landmarks.ReducedSet(10)",
+    *(f"landmarks.{strategy!r}" for strategy in samples.landmark_strategies(8).values()),
 )
 TRACKERS = (
     '"covariance"',

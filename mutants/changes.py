@@ -66,10 +66,10 @@ UNSEEN = {
     "landmarks/optimized/polish.py: for _ in range(2)": (
         "a third step turns directions hardly further"
     ),
-    "landmarks/optimized/basis.py: means = sums / like(np.where(mass": (
+    "landmarks/optimized/strategy.py: means = sums / like(np.where(mass": (
         "of empty cells none is read"
     ),
-    "landmarks/optimized/sample.py: as_dense(rows[:1, :])": "the type of any number of rows",
+    "landmarks/optimized/state.py: as_dense(rows[:1, :])": "the type of any number of rows",
     "certificates/betting.py: return np.concatenate([[0.0]": "before the first draw all are alike",
     "certificates/betting.py: if best >= level": "sums of logarithms that meet a level exactly",
     "certificates/betting.py: max(initial=0.0) >= level": "the same",

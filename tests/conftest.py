@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,7 @@ from kernelstream.certificates.sample import AuditSample
 from kernelstream.landmarks.optimized.state import FEWEST
 from kernelstream.papers import schedules
 from kernelstream.stream import State
+from tests import samples
 
 # Some examples fold thousands of rows: a time limit would only measure the load of the machine.
 _COMMON: dict[str, Any] = dict(
@@ -58,7 +61,7 @@ class Chain:
     """
 
     name: str
-    basis: Callable[[], landmarks.Basis]
+    basis: Callable[[], landmarks.LandmarkStrategy]
     tracker: Callable[..., trackers.Tracker]
     n_rows: int
     jump: int
@@ -147,22 +150,31 @@ def restless_centroids() -> Iterator[None]:
     """Centroids look for points again and again, however few rows there are to repay it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(landmarks.Centroids, "_affordable", lambda self, state: FEWEST)
-        patch.setattr("kernelstream.landmarks.optimized.basis.LOOK_FACTOR", 2)
+        patch.setattr("kernelstream.landmarks.optimized.strategy.LOOK_FACTOR", 2)
         yield
 
 
 GIVEN = np.random.default_rng(99).normal(size=(6, 2)) * 2.0
 
-# n_rows: Landmarks(8) waits for 500 rows. Centroids do too; where they are restless, they look for
-# points when the rows have doubled, and when the residual has risen after the jump.
-BASES: dict[str, tuple[Callable[[], landmarks.Basis], int, int]] = {
-    "centroids": (lambda: landmarks.Centroids(8), 3850, 2700),
-    "distance": (lambda: landmarks.Distance(nu=0.2), 300, 150),
-    "distance-full": (lambda: landmarks.Distance(nu=0.05, max_points=7), 300, 150),
-    "coherence": (lambda: landmarks.Coherence(delta=0.6), 300, 150),
-    "everything": (lambda: landmarks.Everything(), 150, 75),
-    "landmarks": (lambda: landmarks.Landmarks(8), 700, 350),
-    "pivoted-cholesky": (lambda: landmarks.PivotedCholesky(8), 700, 350),
+# Rows of a stream, and the row at which it jumps. Landmarks that are drawn start after 500 rows.
+# Centroids do too; where they are restless, they look for points when the rows have doubled, and
+# when the residual has risen after the jump.
+ROWS = {
+    "centroids": (3850, 2700),
+    "coherence": (300, 150),
+    "distance": (300, 150),
+    "everything": (150, 75),
+}
+MADE: dict[str, Callable[[], landmarks.LandmarkStrategy]] = {
+    name: partial(copy, sample)
+    for name, sample in samples.landmark_strategies(8).items()
+    if name != "reduced_set"  # compresses at the ends of blocks: other blocks, another model
+}
+BASES: dict[str, tuple[Callable[[], landmarks.LandmarkStrategy], int, int]] = {
+    **{name: (make, *ROWS.get(name, (700, 350))) for name, make in MADE.items()},
+    "distance": (lambda: landmarks.Distance(nu=0.2), *ROWS["distance"]),
+    "distance-full": (lambda: landmarks.Distance(nu=0.05, max_points=7), *ROWS["distance"]),
+    "coherence": (lambda: landmarks.Coherence(delta=0.6), *ROWS["coherence"]),
     "landmarks-given": (lambda: landmarks.Landmarks(GIVEN), 300, 150),
 }
 TRACKERS: dict[str, Callable[..., trackers.Tracker]] = {

@@ -113,7 +113,7 @@ class Hebbian(OneThread):
 
     def time_epoch(self, matrix: str) -> None:
         hebbian.sample_epoch(
-            self.rows, self.means, self.start, schedules.Constant(0.05), self.order
+            self.rows, self.means, self.start, schedules.ConstantRate(0.05), self.order
         )
 
 

@@ -20,7 +20,7 @@ def epochs(run: Run) -> list[Outcome]:
     sizes = run.sizes
     X = run.images.small.astype(np.float64)
     gamma, r, l = run.images.small_gamma, sizes.hebbian_components, len(X)
-    kernel, schedule = kernels.RBF(gamma), schedules.Constant(ETA)
+    kernel, schedule = kernels.RBF(gamma), schedules.ConstantRate(ETA)
     kept = KernelMatrix(kernel, X, n_components=r)
     anew = KernelMatrix(kernel, X, n_components=r, cache_bytes=0)
     start, means = hebbian.begin(kept, r, seed=0)
@@ -79,8 +79,8 @@ def beside_kernlab(run: Run) -> list[Outcome]:
 
     def fit() -> KernelHebbianPCA:
         model = KernelHebbianPCA(
-            r, gamma=gamma, schedule=schedules.Constant(kernlab.ETA), n_epochs=n_epochs, tol=0.0,
-            random_state=0,
+            r, gamma=gamma, schedule=schedules.ConstantRate(kernlab.ETA), n_epochs=n_epochs,
+            tol=0.0, random_state=0,
         )  # fmt: skip
         return model.fit(X)
 

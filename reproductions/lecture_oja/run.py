@@ -39,7 +39,7 @@ def inputs(seed: int, n: int) -> np.ndarray:
 
 def paths(rule: oja.Rule, w: np.ndarray, eta: float, duration: float, runs: int) -> np.ndarray:
     """Weights of all runs at the times 0, η, 2η …, shape (times, runs, m)."""
-    n, schedule = round(duration / eta), schedules.Constant(eta)
+    n, schedule = round(duration / eta), schedules.ConstantRate(eta)
     return np.stack([oja.learn(rule, inputs(i, n), w, schedule) for i in range(runs)], axis=1)
 
 
@@ -180,7 +180,7 @@ def lyapunov() -> dict[str, Any]:
 
 def library(n: int) -> dict[str, Any]:
     """The Hebbian tracker with a linear kernel is this rule: the largest difference of weights."""
-    X, schedule = inputs(5, n), schedules.Constant(SHOWN)
+    X, schedule = inputs(5, n), schedules.ConstantRate(SHOWN)
     model = StreamingKernelPCA(
         1,
         kernel="linear",

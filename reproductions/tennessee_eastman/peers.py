@@ -101,8 +101,8 @@ def mahalanobis(X: Rows, lags: int) -> Score:
     state = monitor._state
 
     def score(rows: Rows) -> np.ndarray:
-        Z = state.standard.apply(rows)
-        U = state.normal.scaling.apply(lag_rows(Z[:0], Z, lags), np.matmul)
+        Z = state.models.standard.apply(rows)
+        U = state.models.present.whitening.apply(lag_rows(Z[:0], Z, lags), np.matmul)
         return np.log(np.sum(U**2, axis=1))
 
     return score

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 import scipy.sparse.linalg
-import scipy.stats
 from sklearn.decomposition import KernelPCA
 from sklearn.metrics.pairwise import pairwise_kernels
 
@@ -24,7 +23,6 @@ __all__ = [
     "Prequential",
     "captured_variance",
     "direction_cosines",
-    "mean_reconstruction_error",
     "prequential",
     "principal_angles",
 ]
@@ -158,34 +156,6 @@ def captured_variance(model: Any, X: Any) -> float:
     return float(np.sum(inner * (scores.T @ scores)) / len(rows) / exact)
 
 
-def mean_reconstruction_error(model: Any, X: Any) -> float:
-    """Mean squared feature-space distance between rows and their projections on the components.
-
-    The mean of ``model.reconstruction_error(X)``.
-
-    Parameters
-    ----------
-    model : fitted model
-        Ours.
-    X : array-like of shape (n, d)
-
-    Returns
-    -------
-    error : float
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from kernelstream import StreamingKernelPCA, metrics
-    >>> X = load_iris().data
-    >>> few = StreamingKernelPCA(1, kernel="rbf", gamma=0.2, random_state=0).fit(X)
-    >>> many = StreamingKernelPCA(9, kernel="rbf", gamma=0.2, random_state=0).fit(X)
-    >>> metrics.mean_reconstruction_error(many, X) < metrics.mean_reconstruction_error(few, X)
-    True
-    """
-    return float(np.mean(np.asarray(to_host(model.reconstruction_error(X)), dtype=np.float64)))
-
-
 @prints_short
 @dataclass(frozen=True, eq=False)
 class Prequential:
@@ -218,12 +188,21 @@ class Prequential:
     @property
     def auc(self) -> float:
         """Probability that an anomaly is stranger than a normal row; NaN without either kind."""
-        return _auc(self.labels, self.scores)
+        if self.labels.all() or not self.labels.any():
+            return float("nan")
+        # Imported here, as scikit-learn does: it brings many modules.
+        from sklearn.metrics import roc_auc_score
+
+        return float(roc_auc_score(self.labels, self.scores))
 
     @property
     def average_precision(self) -> float:
         """Mean precision over the anomalies, by falling score; NaN without anomalies."""
-        return _average_precision(self.labels, self.scores)
+        if not self.labels.any():
+            return float("nan")
+        from sklearn.metrics import average_precision_score
+
+        return float(average_precision_score(self.labels, self.scores))
 
     @property
     def false_alarm_rate(self) -> float:
@@ -321,24 +300,6 @@ def prequential(
         if kept.any():
             detector.partial_fit(block[kept])
     return Prequential(np.concatenate(scores), np.concatenate(flagged), labels[first:])
-
-
-def _auc(labels: np.ndarray, scores: np.ndarray) -> float:
-    positives = int(labels.sum())
-    negatives = len(labels) - positives
-    if not positives or not negatives:
-        return float("nan")
-    ranks = scipy.stats.rankdata(scores)  # ties count half
-    return float((ranks[labels].sum() - positives * (positives + 1) / 2) / positives / negatives)
-
-
-def _average_precision(labels: np.ndarray, scores: np.ndarray) -> float:
-    if not labels.any():
-        return float("nan")
-    # Imported here, as scikit-learn does: it brings many modules.
-    from sklearn.metrics import average_precision_score
-
-    return float(average_precision_score(labels, scores))
 
 
 @dataclass(frozen=True)

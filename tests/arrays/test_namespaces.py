@@ -19,6 +19,7 @@ from kernelstream import StreamingKernelPCA, kernels, landmarks, load, papers, t
 from kernelstream.arrays import namespaces
 from kernelstream.arrays.namespaces import is_foreign, namespace_of, to_host
 from kernelstream.papers import schedules
+from tests import samples
 
 
 def installed(name: str) -> Any:
@@ -37,13 +38,8 @@ NAMESPACES = [
     for name in ("numpy", "array_api_strict", "torch")
 ]
 BASES: dict[str, Any] = {
-    "centroids": landmarks.Centroids(12),
-    "everything": landmarks.Everything(),
-    "landmarks": landmarks.Landmarks(12),
-    "pivoted cholesky": landmarks.PivotedCholesky(12),
+    **samples.landmark_strategies(12),
     "given landmarks": landmarks.Landmarks(np.random.default_rng(5).normal(size=(10, 4))),
-    "distance": landmarks.Distance(nu=0.1),
-    "coherence": landmarks.Coherence(delta=0.8),
 }
 TRACKERS: dict[str, Any] = {
     "covariance": trackers.Covariance(),
@@ -51,15 +47,9 @@ TRACKERS: dict[str, Any] = {
     "hebbian": papers.Hebbian(schedules.SearchThenConverge(0.05, 100.0)),
 }
 KERNELS: dict[str, Any] = {
-    "rbf": kernels.RBF(),
+    **samples.kernels_of_numbers(),
     "rbf scale": kernels.RBF(gamma="scale"),
-    "laplacian": kernels.Laplacian(),
-    "exponential": kernels.Exponential(),
-    "matern": kernels.Matern(nu=1.5),
     "matern 2.5": kernels.Matern(nu=2.5),
-    "polynomial": kernels.Polynomial(degree=2),
-    "linear": kernels.Linear(),
-    "cosine": kernels.Cosine(),
     "composite": 0.5 * kernels.RBF(gamma=0.3) + kernels.Linear() * kernels.RBF(gamma=0.1),
 }
 

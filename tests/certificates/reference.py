@@ -28,8 +28,8 @@ Long = np.longdouble
 class QuickCentroids(landmarks.Centroids):
     """Centroids that begin, look for points and move after a few rows instead of thousands."""
 
-    def start_rows(self) -> int:
-        return 2 * self.n_points
+    def start_rows(self, of_all: bool = False) -> int:
+        return super().start_rows(of_all) if of_all else 2 * self.n_points
 
     @property
     def _window(self) -> int:
@@ -183,7 +183,7 @@ def long_kernel(case: Case, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     return (Long(numbers["gamma"]) * dots + Long(numbers["coef0"])) ** numbers["degree"]
 
 
-def basis_of(case: Case, X: np.ndarray) -> landmarks.Basis:
+def basis_of(case: Case, X: np.ndarray) -> landmarks.LandmarkStrategy:
     """The basis; thresholds follow the energy of the rows."""
     energy = float(np.median(np.diag(long_kernel(case, X, X)).astype(float)))
     if case.basis == "distance":

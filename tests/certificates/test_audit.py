@@ -168,7 +168,7 @@ def test_draws_with_replacement_are_independent_and_in_proportion() -> None:
 
 def test_about_as_many_rows_judge_as_place_the_default_points() -> None:
     basis = landmarks.Centroids()
-    placing = basis.begin(kernels.RBF(0.1), numbered(600), None, 0)
+    placing = basis.begin(kernels.RBF(0.1), landmarks.Start(numbered(600)))
     assert 0.8 < placing.sample.size / ROWS < 1.25
 
 

@@ -22,7 +22,7 @@ from kernelstream.certificates.certificate import (
 )
 from kernelstream.certificates.ledger import Ledger
 from kernelstream.certificates.observer import Accumulated
-from kernelstream.landmarks.base import Span, factorise, transition
+from kernelstream.landmarks.nystroem import Span, factorise, transition
 from kernelstream.trackers import Moments
 
 KERNEL = kernels.Polynomial(degree=2, gamma=0.5, coef0=1.0)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kernelstream import StreamingKernelPCA, landmarks, papers, trackers
 from kernelstream.certificates.ledger import Ledger
-from kernelstream.landmarks.base import transition
+from kernelstream.landmarks.nystroem import transition
 from tests.conftest import ledger_of, settled_state, state_of
 from tests.naive import chain as naive
 

@@ -14,8 +14,9 @@ from kernelstream import StreamingKernelPCA, kernels, landmarks, trackers
 from kernelstream.certificates.certificate import certify as certified
 from kernelstream.certificates.ledger import Ledger
 from kernelstream.certificates.observer import CertificateObserver, enter
-from kernelstream.landmarks import Clock
+from kernelstream.landmarks import Clock, Start
 from kernelstream.landmarks.base import Measured
+from kernelstream.landmarks.nystroem import factorise, transition
 from tests.certificates.reference import (
     BASES,
     KERNELS,
@@ -180,8 +181,8 @@ def missed_too_little(seed: int) -> bool:
     options: dict[str, Any] = dict(kernel="linear", basis=basis, certify="tight", batch_size=64)
     stream = StreamingKernelPCA(3, **options).partial_fit(X[:1]).stream_
     state, chain = stream.caught_up.begun, stream.chain
-    start = chain.basis.begin(chain.kernel, X, None, 0)
-    grown, block = chain.basis.project(chain.kernel, start, X, None, Clock(0, 0))
+    start = chain.basis.begin(chain.kernel, Start(X))
+    grown, block = chain.basis.admit(chain.kernel, start, X, None, Clock(0, 0))
     empty = replace(
         state,
         basis=grown,
@@ -249,12 +250,12 @@ def shown_is_wrong(seed: int) -> bool:
     case = Case(seed, n=30, kernel=kernel, basis="landmarks", m=3 + seed % 8, r=1, certify="tight")
     model, X, w = learned(case)
     state, chain = model.stream_.caught_up.begun, model.stream_.chain
-    span = landmarks.base.factorise(chain.kernel, X)
+    span = factorise(chain.kernel, X)
     batch = Batch(case, X, w)
     mapped = span.factor.T @ long_kernel(case, span.points, batch.X).astype(float)
     # The exact component and mean, with the part outside of the model's span turned round: what
     # the model knows looks as good as before. Or another component altogether.
-    T = landmarks.base.transition(chain.kernel, state.basis.span, span)
+    T = transition(chain.kernel, state.basis.span, span)
     inside, turned = T @ T.T, 2 * T @ T.T - np.eye(span.rank)
     mean = (inside if variant else turned) @ mapped @ batch.share.astype(float)
     v = turned @ mapped @ batch.components(1).astype(float)

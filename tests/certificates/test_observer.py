@@ -19,15 +19,8 @@ from kernelstream.certificates.observer import (
     rebased,
     spectrum,
 )
-from kernelstream.landmarks.base import (
-    Clock,
-    Measured,
-    Projection,
-    Span,
-    factorise,
-    transition,
-    weighted_total,
-)
+from kernelstream.landmarks.base import Clock, Measured, Projection
+from kernelstream.landmarks.nystroem import Span, factorise, transition, weighted_total
 from kernelstream.trackers import Moments
 from tests.conftest import ledger_of, settled_state
 from tests.naive.certificate import kappa

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kernelstream import StreamingKernelPCA, kernels, landmarks
 from kernelstream.certificates import bounds, rounding
 from kernelstream.certificates.ledger import Ledger
-from kernelstream.landmarks.base import VISIBLE, Span, factorise, transition
+from kernelstream.landmarks.nystroem import VISIBLE, Span, factorise, transition
 from tests.conftest import ledger_of
 from tests.naive import certificate as naive
 

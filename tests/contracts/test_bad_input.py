@@ -841,9 +841,18 @@ WRONG: dict[str, list[Case]] = {
         ({"tracker": any_trackers.Covariance(forgetting=None)}, "Covariance: forgetting.*None"),
         ({"tracker": any_papers.Hebbian(forgetting=2.0)}, "Hebbian: forgetting.*2.0"),
         ({"tracker": any_papers.Hebbian(schedule="fast")}, "schedule.*'fast'"),
-        ({"tracker": any_papers.Hebbian(any_schedules.Constant(-0.1))}, "Constant: eta.*-0.1"),
-        ({"tracker": any_papers.Hebbian(any_schedules.Constant(np.inf))}, "Constant: eta.*inf"),
-        ({"tracker": any_papers.Hebbian(any_schedules.Constant("a"))}, "Constant: eta.*'a'"),
+        (
+            {"tracker": any_papers.Hebbian(any_schedules.ConstantRate(-0.1))},
+            "Rate: eta.*-0.1",
+        ),
+        (
+            {"tracker": any_papers.Hebbian(any_schedules.ConstantRate(np.inf))},
+            "Rate: eta.*inf",
+        ),
+        (
+            {"tracker": any_papers.Hebbian(any_schedules.ConstantRate("a"))},
+            "Rate: eta.*'a'",
+        ),
         ({"tracker": any_papers.Hebbian(any_schedules.InverseTime(0))}, "InverseTime: eta0.*0"),
         ({"tracker": any_papers.Hebbian(any_schedules.SearchThenConverge(0.5, 0))}, "tau.*0"),
         (

@@ -9,23 +9,18 @@ from kernelstream import landmarks, papers, trackers
 
 
 def test_what_parts_say_of_themselves() -> None:
-    """Gains from a second pass; any order; rows of a block, and of one on a device."""
-    of_bases = {
-        name: (b.settles_late, b.order_free, b.preferred_batch, b.preferred_on_device)
-        for name in (
-            *("Coherence", "Distance", "Everything"),
-            *("Landmarks", "PivotedCholesky", "ReducedSet"),
-        )
-        if (b := getattr(landmarks, name))
+    """Strategies declare when landmarks change, trackers which blocks and values they need."""
+    kinds = {name: strategy().kind for name, strategy in landmarks.NAMES.items()}
+    assert kinds == {
+        "centroids": "adaptive",
+        "coherence": "growing",
+        "distance": "growing",
+        "everything": "growing",
+        "landmarks": "fixed",
+        "pivoted_cholesky": "fixed",
+        "reduced_set": "reduced",
     }
-    assert of_bases == {
-        "Coherence": (True, False, 256, 1024),
-        "Distance": (True, False, 256, 1024),
-        "Everything": (True, False, 256, 1024),
-        "Landmarks": (False, True, 2048, None),
-        "PivotedCholesky": (False, True, 2048, None),
-        "ReducedSet": (False, False, 256, 1024),
-    }
+    assert landmarks.Centroids(follows=False).kind == "fixed"
     of_trackers = {
         t.__name__: (t.kind, getattr(t, "needs_points", False))
         for t in (

@@ -25,26 +25,14 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelstream import StreamingKernelPCA, kernels, landmarks, papers, preimages, trackers
 from kernelstream.papers import schedules
+from tests import samples
 from tests.conftest import wrongly_checked
 
 SLOW_STEP = papers.Hebbian(schedules.SearchThenConverge(0.05, 100.0))
-BASES: dict[str, Any] = {
-    "centroids": landmarks.Centroids(20),
-    "everything": landmarks.Everything(),
-    "landmarks": landmarks.Landmarks(20),
-    "distance": landmarks.Distance(nu=0.05),
-    "coherence": landmarks.Coherence(delta=0.9),
-}
+BASES = samples.landmark_strategies(20)
 TRACKERS: dict[str, Any] = {"covariance": trackers.Covariance(), "hebbian": SLOW_STEP}
 KERNELS: dict[str, Any] = {
-    "rbf": kernels.RBF(gamma=0.3),
-    "rbf-median": "rbf",
-    "laplacian": kernels.Laplacian(gamma=0.2),
-    "exponential": kernels.Exponential(gamma=0.5),
-    "polynomial": kernels.Polynomial(degree=2),
-    "linear": "linear",
-    "cosine": "cosine",
-    "matern": kernels.Matern(nu=1.5, length_scale=2.0),
+    **samples.kernels_of_numbers(),
     "sum": 0.5 * kernels.RBF(gamma=0.3) + kernels.Linear(),
     "product": kernels.RBF(gamma=0.1) * kernels.Polynomial(degree=2),
 }
@@ -536,8 +524,7 @@ def unstandardised(fitted: StreamingKernelPCA, X: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("center", [True, False])
 @pytest.mark.parametrize("tracker", TRACKERS)
-@pytest.mark.parametrize("basis", BASES)
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(("kernel", "basis"), samples.pairs(KERNELS, BASES))
 @pytest.mark.parametrize("learn", ["fit", "partial_fit"])
 def test_attributes(kernel: str, basis: str, tracker: str, center: bool, learn: str) -> None:
     X, unseen = rows(600) / 2, rows(40, seed=1) / 2
@@ -577,7 +564,8 @@ def test_attributes(kernel: str, basis: str, tracker: str, center: bool, learn: 
     np.testing.assert_allclose(fitted.eigenvalues_, variances * 600, rtol=1e-14)
     if tracker == "covariance":  # others estimate the variances along the way
         assert fitted.explained_variance_ratio_.sum() <= 1.0 + 1e-9
-    if learn == "fit" and tracker == "covariance":
+    # compressing a set of landmarks loses some variance
+    if learn == "fit" and tracker == "covariance" and basis != "reduced_set":
         scores = fitted.transform(X)
         np.testing.assert_allclose(np.mean(scores**2, axis=0), variances, rtol=1e-6)
         if center:
@@ -641,8 +629,7 @@ def test_a_query_does_not_change_the_model(basis: str, tracker: str, tmp_path: A
 
 
 @pytest.mark.parametrize("tracker", TRACKERS)
-@pytest.mark.parametrize("basis", BASES)
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(("kernel", "basis"), samples.pairs(KERNELS, BASES))
 def test_inverse_transform_shapes(kernel: str, basis: str, tracker: str) -> None:
     X = rows(100) / 2
     fitted = model(2, kernel=KERNELS[kernel], basis=BASES[basis], tracker=TRACKERS[tracker]).fit(X)
@@ -841,7 +828,7 @@ def test_verbose_reports_through_the_logger(caplog: pytest.LogCaptureFixture) ->
 
 def test_n_tamed_steps() -> None:
     X = rows() * 100
-    rule = papers.Hebbian(schedules.Constant(0.5))
+    rule = papers.Hebbian(schedules.ConstantRate(0.5))
     with pytest.warns(RuntimeWarning, match="smaller step"):
         n_shortened = model(2, kernel="linear", tracker=rule, basis="everything").fit(X)
     assert n_shortened.n_shortened_steps_ > 0

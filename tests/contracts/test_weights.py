@@ -27,7 +27,7 @@ def model(**options: Any) -> StreamingKernelPCA:
     "basis", [landmarks.Landmarks(X[:10]), landmarks.Centroids(10)], ids=["fixed", ""]
 )
 def test_components_do_not_depend_on_the_unit(
-    dtype: Any, unit: float, basis: landmarks.Basis
+    dtype: Any, unit: float, basis: landmarks.LandmarkStrategy
 ) -> None:
     rows = X.astype(dtype)
     usual = model(basis=basis).fit(rows, sample_weight=WEIGHTS)

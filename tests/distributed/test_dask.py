@@ -129,7 +129,7 @@ class TestOneProcess:
         assert_same(model, estimator(**options).fit(few))
 
     @pytest.mark.parametrize("basis", [landmarks.Distance(nu=0.05), landmarks.Coherence(delta=0.6)])
-    def test_growing_bases(self, basis: landmarks.Basis) -> None:
+    def test_growing_bases(self, basis: landmarks.LandmarkStrategy) -> None:
         model = kd.fit(estimator(basis=basis), da.from_array(X, chunks=(UNEQUAL, 4)))
         single = estimator(basis=basis).fit(X)
         ours, theirs = (metrics.captured_variance(m, X) for m in (model, single))
@@ -227,7 +227,7 @@ class TestOneProcess:
         assert kd.transform(model, chunked).dtype == np.float64
 
     @pytest.mark.parametrize("basis", [GIVEN, landmarks.Everything()])
-    def test_weights(self, basis: landmarks.Basis) -> None:
+    def test_weights(self, basis: landmarks.LandmarkStrategy) -> None:
         counts = np.random.default_rng(1).integers(0, 4, size=300)
         counts[100:130] = 0  # a whole chunk without weight
         few, options = X[:300], dict(basis=basis, kernel="poly", gamma=0.1, scale="standard")
@@ -404,7 +404,7 @@ class TestOneProcess:
     @pytest.mark.parametrize(
         ("options", "sentence"),
         [
-            (dict(tracker=papers.Hebbian(schedules.Constant(0.1))), "cannot be merged"),
+            (dict(tracker=papers.Hebbian(schedules.ConstantRate(0.1))), "cannot be merged"),
             (dict(tracker=trackers.Covariance(forgetting=0.99)), "forgets old rows"),
             (dict(n_components=0), "n_components must be"),
         ],
@@ -423,7 +423,7 @@ class TestOneProcess:
 
     def test_a_basis_without_merge_is_refused(self) -> None:
         class Lonely(landmarks.Distance):
-            merge = landmarks.Basis.merge
+            merge = landmarks.LandmarkStrategy.merge
 
         with pytest.raises(ValueError, match=r"Lonely.* cannot be merged"):
             kd.fit(estimator(basis=Lonely(nu=0.1)), da.from_array(X, chunks=(500, 4)))
@@ -842,7 +842,7 @@ X = da.from_array(np.random.default_rng(0).normal(size=(6000, 60)), chunks=(2000
 for passes in (1, 2):
     model = StreamingKernelPCA(4, gamma=0.02, basis=100, random_state=0)
     kernelstream.distributed.dask.fit(model, X, passes=passes)
-    print(hashlib.sha256(files.to_bytes({"model": model.stream_.for_file()})).hexdigest())
+    print(hashlib.sha256(serialization.to_bytes({"model": model.stream_.for_file()})).hexdigest())
 """
 
     def bits(threads: str) -> str:

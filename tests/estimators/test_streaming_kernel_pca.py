@@ -83,23 +83,19 @@ def test_ridge_learns_the_way_back_with_a_covariance(
 
 
 def test_blocks_suit_the_parts() -> None:
-    def size(basis: landmarks.Basis, tracker: trackers.Tracker) -> int:
+    def size(basis: landmarks.LandmarkStrategy, tracker: trackers.Tracker) -> int:
         return kernel_estimator.suitable_batch_size(basis, tracker, X, None)
 
-    class Small(landmarks.Everything):
-        preferred_batch = 100
-        preferred_on_device = 64
-
-    class Large(landmarks.Everything):
-        preferred_batch = 2000
-        preferred_on_device = None
-
-    assert size(Small(), trackers.Covariance()) == 100
-    assert size(Large(), trackers.Covariance()) == 2000
-    assert size(Small(), papers.Hebbian()) == 100
-    assert size(Large(), papers.Hebbian()) == 256  # row by row: a block is not worth more
-    assert size(Large(), trackers.IncrementalSVD()) == 2000
-    assert stream_of().batch_size == landmarks.Everything.preferred_batch
+    sizes: list[tuple[landmarks.LandmarkStrategy, int]] = [
+        (landmarks.Everything(), 256),
+        (landmarks.Centroids(20), 1024),
+        (landmarks.Landmarks(20), 2048),
+    ]
+    for basis, rows in sizes:
+        assert size(basis, trackers.Covariance()) == rows
+        assert size(basis, trackers.IncrementalSVD()) == rows
+        assert size(basis, papers.Hebbian()) == 256  # row by row: a block is not worth more
+    assert stream_of().batch_size == 256
 
 
 def test_how_many_components_may_be_asked_for() -> None:

@@ -12,8 +12,9 @@ from sklearn.decomposition import KernelPCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kernelstream import StreamingKernelPCA, kernels, landmarks, papers, trackers
+from kernelstream import StreamingKernelPCA, kernels, papers, trackers
 from kernelstream.papers import schedules
+from tests import samples
 
 KERNELS: dict[str, Any] = {
     "rbf": "rbf",
@@ -27,13 +28,7 @@ KERNELS: dict[str, Any] = {
     # indefinite, but on these rows by less than rounding
     "sigmoid": kernels.Sigmoid(gamma=1e-4, coef0=0.0),
 }
-BASES: dict[str, Any] = {
-    "centroids": landmarks.Centroids(15),
-    "everything": landmarks.Everything(),
-    "landmarks": landmarks.Landmarks(15),
-    "distance": landmarks.Distance(nu=0.1),
-    "coherence": landmarks.Coherence(delta=0.8),
-}
+BASES = samples.landmark_strategies(15)
 TRACKERS: dict[str, Any] = {
     "covariance": trackers.Covariance(),
     "hebbian": papers.Hebbian(schedules.SearchThenConverge(0.02, 100.0)),
@@ -57,8 +52,7 @@ def assert_same(ours: StreamingKernelPCA, X: np.ndarray) -> KernelPCA:
 
 @pytest.mark.parametrize("center", [True, False])
 @pytest.mark.parametrize("tracker", TRACKERS)
-@pytest.mark.parametrize("basis", BASES)
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(("kernel", "basis"), samples.pairs(KERNELS, BASES))
 def test_the_same_scores(kernel: str, basis: str, tracker: str, center: bool) -> None:
     ours = model(
         kernel=KERNELS[kernel], basis=BASES[basis], tracker=TRACKERS[tracker], center=center

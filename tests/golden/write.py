@@ -258,7 +258,7 @@ def condition(model: Any) -> np.ndarray:
     shown = chain.shown or len(getattr(model, "explained_variance_", values))
     leading = np.append(np.asarray(values)[: shown + 1], 0.0)[: shown + 1]
     gap = max(float(np.min(-np.diff(leading))) / max(leading[0], 1e-300), 1e-6)
-    span = chain.basis.span(state.basis)
+    span = state.basis.span
     return np.array(np.linalg.norm(span.factor, 2) / gap)
 
 
@@ -776,7 +776,7 @@ TRACKERS: dict[str, Case] = {
         trackers.Covariance(forgetting=0.95), kernels.RBF(), preimages.FixedPoint(n_starts=2)
     ),
     "tracker_hebbian": tracked(
-        papers.Hebbian(schedules.Automatic(floor=0.01), forgetting=0.98),
+        papers.Hebbian(schedules.AutomaticRate(floor=0.01), forgetting=0.98),
         kernels.Laplacian(gamma=0.2),
         preimages.Ridge(0.05, source="points"),
     ),
@@ -807,7 +807,7 @@ KERNELS: dict[str, Case] = {
     "kernel_composite": Learned(
         pca(
             basis=given(),
-            tracker=papers.Hebbian(schedules.Constant(0.05)),
+            tracker=papers.Hebbian(schedules.ConstantRate(0.05)),
             kernel=kernels.RBF(gamma=0.2) * 0.5 * kernels.Linear() + kernels.Laplacian(0.1) + 1.0,
         )
     ),

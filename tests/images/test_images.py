@@ -302,7 +302,7 @@ def test_files(tmp_path):
 def test_patch_features_are_the_formula():
     X = np.random.default_rng(0).normal(size=(300, 25)) * 0.1
     basis = PatchFeatures(15)
-    state = basis.begin(None, X, None, seed=0)
+    state = basis.begin(None, landmarks.Start(X))
     Z = basis.coordinates(None, state, X[:20])
     for x, z in zip(X, Z, strict=False):
         expected = naive_images.patch_features(x, state.directions, 0.2, 10 / 255, 1.2)

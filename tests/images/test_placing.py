@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
+from kernelstream import landmarks
 from kernelstream.images import SuperResolver, placing
 from kernelstream.images.features import PatchFeatures, PatchFeaturesState
 from kernelstream.images.placing import RIDGE, RegressionError, placed
@@ -34,7 +35,7 @@ def naive_error(D: np.ndarray, X: np.ndarray, Y: np.ndarray, ridge: float) -> fl
 
 def test_the_error_of_regression_and_its_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
     X, Y = patches(700)
-    D = BASIS.begin(None, X, None, seed=0).directions
+    D = BASIS.begin(None, landmarks.Start(X)).directions
     Z = BASIS.coordinates(None, PatchFeaturesState(D), X)
     ridge = RIDGE * np.sum(Z**2) / Z.shape[1]
     error = RegressionError.of(BASIS, X, Y)
@@ -53,7 +54,7 @@ def test_the_error_of_regression_and_its_gradient(monkeypatch: pytest.MonkeyPatc
 
 def test_moved_directions_predict_more_of_other_patches() -> None:
     X, Y = patches(4000)
-    state = BASIS.begin(None, X, None, seed=0)
+    state = BASIS.begin(None, landmarks.Start(X))
     found = placed(BASIS, state, X, Y)
     other, truth = patches(1000, seed=2)
     errors = []
@@ -65,7 +66,7 @@ def test_moved_directions_predict_more_of_other_patches() -> None:
 
 def test_directions_stay_where_they_cannot_be_judged() -> None:
     X, Y = patches(4000)
-    state = BASIS.begin(None, X, None, seed=0)
+    state = BASIS.begin(None, landmarks.Start(X))
     assert placed(BASIS, state, X[:290], Y[:290]) is state  # 116 of much contrast for six
     assert placed(BASIS, state, X[:300], Y[:300]) is not state
     flat = np.zeros((400, 25))

@@ -21,7 +21,7 @@ from kernelstream import (
     load,
     papers,
 )
-from kernelstream.integrations.river import KernelComponents, KernelNovelty
+from kernelstream.integrations.river import KernelComponents, NoveltyDetector
 from kernelstream.papers import (
     AdaptiveKernelPCA,
     IncrementalKernelPCA,
@@ -73,7 +73,7 @@ def test_the_components_are_those_of_the_model() -> None:
 
 def test_the_score_is_the_reconstruction_error() -> None:
     X = ring()
-    part = learned(KernelNovelty(pattern(5), refresh=1), X)
+    part = learned(NoveltyDetector(pattern(5), refresh=1), X)
     expected = pattern(5).partial_fit(X).reconstruction_error(X[:9])
     found = [part.score_one(x) for x in dictionaries(X[:9])]
     np.testing.assert_allclose(found, expected, rtol=1e-12)
@@ -83,7 +83,7 @@ def test_the_score_is_the_reconstruction_error() -> None:
 def test_a_detector_scores_as_it_does_elsewhere_and_knows_p_values() -> None:
     X = ring(150)
     model = kernelstream.KernelNovelty(gamma=0.5, basis=30, scale=None, random_state=0)
-    part = learned(KernelNovelty(model, refresh=1), X)
+    part = learned(NoveltyDetector(model, refresh=1), X)
     due = clone(model).partial_fit(X)
     rows = dictionaries(X[:9])
     found = [part.score_one(x) for x in rows]
@@ -92,10 +92,10 @@ def test_a_detector_scores_as_it_does_elsewhere_and_knows_p_values() -> None:
     p_values = [part.p_value_one(x) for x in dictionaries(new)]
     np.testing.assert_allclose(p_values, due.p_values(new))
     assert part.p_value_one(dict.fromkeys(NAMES, 0.0)) < 0.05  # inside the ring
-    assert KernelNovelty(model).p_value_one(rows[0]) == 1.0
+    assert NoveltyDetector(model).p_value_one(rows[0]) == 1.0
     assert part.estimator.n_samples_seen_ == len(X)
     with pytest.raises(TypeError, match="holds no rows back"):
-        KernelNovelty(pattern()).p_value_one(rows[0])
+        NoveltyDetector(pattern()).p_value_one(rows[0])
 
 
 def test_the_order_in_a_dictionary_does_not_matter() -> None:
@@ -116,7 +116,7 @@ def test_features_may_have_names_of_several_kinds() -> None:
     assert len(part.transform_one({"heat": 0.0, 0: 1.0, 1: 2.0})) == 2
 
 
-@pytest.mark.parametrize("kind", [KernelComponents, KernelNovelty])
+@pytest.mark.parametrize("kind", [KernelComponents, NoveltyDetector])
 def test_a_row_that_does_not_fit_is_named_and_changes_nothing(kind: Any) -> None:
     X = ring(60)
     part = learned(kind(pattern()), X)
@@ -204,7 +204,7 @@ def test_before_the_first_row_all_is_zero() -> None:
     assert KernelComponents(pattern()).transform_one(x) == expected
     assert KernelComponents(pattern(None)).transform_one(x) == {}
     assert KernelComponents(pattern(0.9)).transform_one(x) == {}
-    assert KernelNovelty(pattern()).score_one(x) == 0.0
+    assert NoveltyDetector(pattern()).score_one(x) == 0.0
 
 
 def test_looks_are_rare_and_never_older_than_refresh() -> None:
@@ -437,7 +437,7 @@ def test_a_quantile_of_the_scores_is_an_honest_limit(river: Any) -> None:
     from river import anomaly, compose
 
     detector = compose.Pipeline(
-        anomaly.QuantileFilter(KernelNovelty(pattern(5)), q=0.95),
+        anomaly.QuantileFilter(NoveltyDetector(pattern(5)), q=0.95),
     )
     filter_ = detector["QuantileFilter"]
     alarms = []
@@ -456,7 +456,7 @@ def test_novelty_is_measured_by_river(river: Any) -> None:
     X, strange = ring(1500), np.arange(1500) % 40 == 39
     X[strange, 2] += 1.5
     rows = zip(dictionaries(X), map(bool, strange), strict=True)
-    model = preprocessing.StandardScaler() | KernelNovelty(pattern(4))
+    model = preprocessing.StandardScaler() | NoveltyDetector(pattern(4))
     found = evaluate.progressive_val_score(rows, model, metrics.ROCAUC())
     assert found.get() > 0.9
 
@@ -498,7 +498,7 @@ COME_AND_GO = {
 
 
 @pytest.mark.parametrize("allowed", [False, True])
-@pytest.mark.parametrize("kind", [KernelComponents, KernelNovelty])
+@pytest.mark.parametrize("kind", [KernelComponents, NoveltyDetector])
 def test_rivers_own_checks(
     river: Any, monkeypatch: pytest.MonkeyPatch, kind: Any, allowed: bool
 ) -> None:

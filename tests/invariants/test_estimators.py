@@ -32,7 +32,7 @@ from kernelstream import (
     serialization,
 )
 from kernelstream.images import Denoiser, SuperResolver
-from kernelstream.integrations.river import KernelComponents, KernelNovelty
+from kernelstream.integrations.river import KernelComponents, NoveltyDetector
 from kernelstream.papers import (
     AdaptiveKernelPCA,
     IncrementalKernelPCA,
@@ -227,7 +227,7 @@ ESTIMATORS: dict[str, Stream] = {
         keep=part_bytes,
     ),
     "river, novelty": Stream(
-        lambda: KernelNovelty(small(), refresh=100),
+        lambda: NoveltyDetector(small(), refresh=100),
         frames,
         lambda m: m.score_one({"a": 0.0, "b": 1.0, "c": 0.0}),
         200,

@@ -196,7 +196,7 @@ MORE_TRACKERS: dict[str, Any] = TRACKERS | {
     "subset-hebbian": lambda **kw: papers.SubsetHebbian(0.02, **kw),
     "lms": lambda **kw: papers.LMS(0.005, **kw),
     "rls": lambda forgetting: papers.RLS(forgetting),
-    "averaged": lambda **kw: papers.Averaged(papers.Hebbian(schedules.Constant(0.05), **kw)),
+    "averaged": lambda **kw: papers.Averaged(papers.Hebbian(schedules.ConstantRate(0.05), **kw)),
 }
 MORE_CHAINS = [
     Chain(f"{basis}-{tracker}", make_basis, make_tracker, n_rows, jump)
@@ -372,7 +372,7 @@ def test_another_batch_size_gives_the_same_model_to_rounding(chain, batch_size, 
 # -- the naive algorithm of the paper
 
 STEPS = {
-    "constant": (schedules.Constant(0.1), lambda t: 0.1, False),
+    "constant": (schedules.ConstantRate(0.1), lambda t: 0.1, False),
     "inverse-time": (schedules.InverseTime(0.8), lambda t: 0.8 / t, False),
     "inverse-time-floor": (
         schedules.InverseTime(0.8, floor=0.05),
@@ -389,7 +389,7 @@ STEPS = {
         lambda t: 0.1 * 50 / (t + 50),
         True,
     ),
-    "shortened": (schedules.Constant(3.0), lambda t: 3.0, False),
+    "shortened": (schedules.ConstantRate(3.0), lambda t: 3.0, False),
 }
 CRITERIA = {
     "distance": (landmarks.Distance(nu=0.15), naive.distance_criterion(0.15), None),
@@ -468,7 +468,7 @@ def test_everything_with_hebbian_equals_the_naive_algorithm():
         3,
         gamma=0.5,
         basis=landmarks.Everything(),
-        tracker=papers.Hebbian(schedules.Constant(0.3)),
+        tracker=papers.Hebbian(schedules.ConstantRate(0.3)),
         batch_size=16,
     ).partial_fit(X)
     np.testing.assert_allclose(model.transform(X), expected.scores(k, X), rtol=0, atol=1e-10)

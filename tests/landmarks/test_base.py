@@ -13,10 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelstream import StreamingKernelPCA, kernels, landmarks
-from kernelstream.landmarks.base import (
+from kernelstream.landmarks.base import Clock, Measured
+from kernelstream.landmarks.nystroem import (
     VISIBLE,
-    Clock,
-    Measured,
     Span,
     coordinate_error_in_float32,
     factorise,
@@ -255,7 +254,9 @@ def test_float32_rows_are_computed_with_in_float64_where_rounding_would_be_seen(
 ) -> None:
     """4e-3 of the length of φ(x) is what may be seen."""
     assert VISIBLE == 4e-3
-    monkeypatch.setattr("kernelstream.landmarks.base.coordinate_error_in_float32", lambda *_: error)
+    monkeypatch.setattr(
+        "kernelstream.landmarks.nystroem.coordinate_error_in_float32", lambda *_: error
+    )
     points = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
     assert factorise(kernels.RBF(gamma=0.3), points).projector.dtype == dtype
 
@@ -284,7 +285,7 @@ def test_what_a_block_misses_is_what_its_rows_miss(weights: np.ndarray | None, d
     """Whether it is added up row by row, or taken from the trace of the moments."""
     kernel, X = kernels.RBF(0.3), np.random.default_rng(5).normal(size=(40, 3)).astype(dtype)
     basis = landmarks.Landmarks(X[:9])
-    block = basis.express(kernel, basis.begin(kernel, X, None, 0), X)
+    block = basis.project(kernel, basis.begin(kernel, landmarks.Start(X)), X)
     by_rows, by_trace = (
         Measured.of(X, weights, weights, Clock(0, 0), block, scatter) for scatter in (False, True)
     )
@@ -299,6 +300,6 @@ def test_what_a_block_misses_is_what_its_rows_miss(weights: np.ndarray | None, d
 def test_of_points_nothing_is_missed_and_never_less() -> None:
     kernel, X = kernels.RBF(0.3), np.random.default_rng(6).normal(size=(30, 3)).astype(np.float32)
     basis = landmarks.Landmarks(X)
-    block = basis.express(kernel, basis.begin(kernel, X, None, 0), X)
+    block = basis.project(kernel, basis.begin(kernel, landmarks.Start(X)), X)
     missed = Measured.of(X, None, None, Clock(0, 0), block, scatter=True).missed
     assert 0.0 <= missed <= 1e-5

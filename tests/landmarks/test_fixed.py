@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from kernelstream import kernels, landmarks
-from kernelstream.landmarks.base import factorise
 from kernelstream.landmarks.fixed import FixedState
+from kernelstream.landmarks.nystroem import factorise
 
 KERNEL = kernels.Polynomial(2, 0.5, 1.0)
 X = np.random.default_rng(0).normal(size=(30, 2))
@@ -54,18 +54,19 @@ def test_given_points_are_scaled_as_the_rows_are() -> None:
 
 
 def test_the_sample_is_of_rows_by_their_weights() -> None:
-    given = landmarks.Landmarks(X[:4]).begin(KERNEL, X.astype("f4"), None, 0).span
+    given = landmarks.Landmarks(X[:4]).begin(KERNEL, landmarks.Start(X.astype("f4"))).span
     np.testing.assert_array_equal(given.points, X[:4].astype("f4"))
     few = np.repeat(X[:3], 10, axis=0)  # room for all different rows: all of them
     for points in (3, 5):
-        found = landmarks.Landmarks(points).begin(KERNEL, few, None, 0).span.points
+        found = landmarks.Landmarks(points).begin(KERNEL, landmarks.Start(few)).span.points
         assert {tuple(p) for p in found} == {tuple(p) for p in X[:3]}
     w = np.zeros(30) + 1e-12
     w[[4, 7, 9]] = 1.0
-    found = landmarks.Landmarks(3).begin(KERNEL, X, w, 0).span.points
+    found = landmarks.Landmarks(3).begin(KERNEL, landmarks.Start(X, weights=w)).span.points
     assert {tuple(p) for p in found} == {tuple(p) for p in X[[4, 7, 9]]}
     one, two, other = (
-        landmarks.Landmarks(3).begin(KERNEL, X, None, s).span.points for s in (0, 0, 1)
+        landmarks.Landmarks(3).begin(KERNEL, landmarks.Start(X, seed=s)).span.points
+        for s in (0, 0, 1)
     )
     np.testing.assert_array_equal(one, two)
     assert not np.array_equal(one, other)
@@ -73,9 +74,9 @@ def test_the_sample_is_of_rows_by_their_weights() -> None:
 
 def test_coordinates_are_those_of_the_projection() -> None:
     basis = landmarks.Landmarks(X[:4])
-    state = basis.begin(KERNEL, X, None, 0)
-    block = basis.express(KERNEL, state, X)
-    assert basis.measures(state) and block.admitted == () and block.fresh_from == 0
+    state = basis.begin(KERNEL, landmarks.Start(X))
+    block = basis.project(KERNEL, state, X)
+    assert not basis.admits(state) and block.admitted == () and block.fresh_from == 0
     K = KERNEL(X[:4])
     reproduced = block.Z @ block.Z.T
     across = KERNEL(X, X[:4])

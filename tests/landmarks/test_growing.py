@@ -8,8 +8,9 @@ import scipy.sparse
 import scipy.stats
 
 from kernelstream import StreamingKernelPCA, kernels, landmarks
-from kernelstream.landmarks.base import Clock, factorise
+from kernelstream.landmarks.base import Clock
 from kernelstream.landmarks.growing import GrowingState, _strained
+from kernelstream.landmarks.nystroem import factorise
 from tests.conftest import ledger_of, settled_state
 from tests.landmarks.test_base import span_of
 from tests.naive import chain as naive
@@ -113,7 +114,9 @@ def test_points_in_a_better_order_keep_their_energies():
     [landmarks.Everything(), landmarks.Distance(), landmarks.Coherence(), landmarks.ReducedSet(20)],
     ids=str,
 )
-def test_growing_bases_take_sparse_rows_with_the_laplacian_kernel(basis: landmarks.Basis):
+def test_growing_bases_take_sparse_rows_with_the_laplacian_kernel(
+    basis: landmarks.LandmarkStrategy,
+):
     """scikit-learn's distances refuse a basis that has no points yet."""
     X = np.round(np.random.default_rng(0).normal(size=(60, 4)))
     dense, sparse = (
@@ -144,8 +147,8 @@ LINEAR = kernels.Linear()
 
 def project(basis, X, kernel=LINEAR, state=None):
     X = np.asarray(X, dtype=float)
-    state = basis.begin(kernel, X, None, 0) if state is None else state
-    return basis.project(kernel, state, X, None, Clock(0, 0))
+    state = basis.begin(kernel, landmarks.Start(X)) if state is None else state
+    return basis.admit(kernel, state, X, None, Clock(0, 0))
 
 
 def admitted(basis, X):
@@ -225,7 +228,9 @@ def test_a_factor_is_strained_from_a_million_on():
 
 def test_cosines_of_rows_without_energy_and_of_huge_ones():
     K = np.array([[3.0, 0.0], [-1e300, 1.0]])
-    found = landmarks.Coherence().resemblance(K, np.array([[9.0], [1e300]]), np.array([[4.0, 0.0]]))
+    found = landmarks.Coherence().similarities(
+        K, np.array([[9.0], [1e300]]), np.array([[4.0, 0.0]])
+    )
     np.testing.assert_allclose(found, [[0.5, 1.0], [1e150 / 2.0, 1.0]])
 
 
@@ -249,12 +254,12 @@ def test_a_ball_of_points_before_any_row():
     X = np.random.default_rng(0).normal(size=(100, 3)) + 5.0
     centre = X.mean(axis=0)
     radius = np.linalg.norm(X - centre, axis=1).max()
-    state = landmarks.Everything(400).begin(kernels.RBF(50.0), X, None, 0)
+    state = landmarks.Everything(400).begin(kernels.RBF(50.0), landmarks.Start(X))
     lengths = np.linalg.norm(state.span.points - centre, axis=1) / radius
     assert len(lengths) == 400 and lengths.max() <= 1.0
     # uniform in the ball: the cube of the length is uniform
     assert scipy.stats.kstest(lengths**3, "uniform").pvalue > 0.01
-    assert len(landmarks.Everything().begin(kernels.RBF(1.0), X, None, 0).energies) == 0
+    assert len(landmarks.Everything().begin(kernels.RBF(1.0), landmarks.Start(X)).energies) == 0
 
 
 def test_parameters_of_growing_bases():
@@ -305,8 +310,8 @@ def test_a_block_tells_how_far_apart_its_candidates_lie():
     assert dense.extent == kernel.rounding.extent(X, True) == 4.0
     basis = landmarks.Distance(0.5)
     rows = scipy.sparse.csr_matrix(X)
-    state = basis.begin(kernel, rows, None, 0)
-    sparse = basis.project(kernel, state, rows, None, Clock(0, 0))[1]
+    state = basis.begin(kernel, landmarks.Start(rows))
+    sparse = basis.admit(kernel, state, rows, None, Clock(0, 0))[1]
     assert sparse.extent == kernel.rounding.extent(X, False) == 54.0**2
 
 
@@ -332,12 +337,12 @@ def test_an_exchange_gives_up_the_point_that_recent_rows_need_least() -> None:
     kernel = kernels.RBF(gamma=1.0)
     basis = landmarks.Distance(0.1, max_points=2, exchange=10)
     X = np.array([[0.0], [3.0], [3.0], [3.0]])
-    state = basis.begin(kernel, X, None, 0)
-    state, _ = basis.project(kernel, state, X, None, landmarks.Clock(0, 0))
+    state = basis.begin(kernel, landmarks.Start(X))
+    state, _ = basis.admit(kernel, state, X, None, landmarks.Clock(0, 0))
     assert state.usage is not None and state.usage[0] < state.usage[1]
     np.testing.assert_allclose(state.usage, [0.9**3, 1 + 0.9 + 0.81], atol=1e-12)
     again = np.array([[3.0]] * 3 + [[6.0]])
-    state, _ = basis.project(kernel, state, again, None, landmarks.Clock(0, 4))
+    state, _ = basis.admit(kernel, state, again, None, landmarks.Clock(0, 4))
     assert state.waiting is not None and len(state.waiting) == 1
     change = basis.revise(kernel, state, landmarks.Clock(0, 4))
     assert change is not None
@@ -350,9 +355,9 @@ def test_a_point_that_is_needed_is_not_exchanged() -> None:
     kernel = kernels.RBF(gamma=1.0)
     basis = landmarks.Distance(0.1, max_points=2, exchange=1000)
     X = np.array([[0.0], [3.0]] * 20 + [[6.0]])
-    state = basis.begin(kernel, X, None, 0)
-    state, _ = basis.project(kernel, state, X[:2], None, landmarks.Clock(0, 0))
-    state, _ = basis.project(kernel, state, X[2:], None, landmarks.Clock(0, 2))
+    state = basis.begin(kernel, landmarks.Start(X))
+    state, _ = basis.admit(kernel, state, X[:2], None, landmarks.Clock(0, 0))
+    state, _ = basis.admit(kernel, state, X[2:], None, landmarks.Clock(0, 2))
     change = basis.revise(kernel, state, landmarks.Clock(0, 2))
     assert change is not None and change[1] is None
     np.testing.assert_array_equal(change[0].span.points, X[:2])

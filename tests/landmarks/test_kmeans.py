@@ -29,7 +29,7 @@ def test_the_first_points_of_wide_rows_are_means_of_whole_rows():
     rng = np.random.default_rng(0)
     centres = rng.normal(size=(150, 300)) * 10
     X = centres[np.arange(1500) % 150] + rng.normal(size=(1500, 300))
-    points = landmarks.Centroids(150).begin(kernels.RBF(gamma=1e-4), X, None, 0).span.points
+    points = landmarks.Centroids(150).begin(kernels.RBF(gamma=1e-4), landmarks.Start(X)).span.points
     labels, _ = nearest(X, points)
     alone = [cell for cell in range(150) if np.sum(labels == cell) == 10]  # one centre each
     assert len(alone) > 50

@@ -129,6 +129,14 @@ def test_polish_captures_more_of_rows_it_has_not_seen(dtype):
     assert exact / 1500 - after < 0.8 * (exact / 1500 - before)
 
 
+def test_optimize_rows_of_large_units_raises_nothing():
+    """A line search in Python floats overflowed on this stream."""
+    rng = np.random.default_rng(24)
+    X = rng.normal(size=(3300, 1)) * 1e6 * (rng.random((3300, 1)) > 0.3)
+    model = StreamingKernelPCA(3, kernel=kernels.RBF(0.3), basis=20, random_state=24).partial_fit(X)
+    assert np.isfinite(model.transform(X[:9])).all()
+
+
 def centred(K):
     K = K - K.mean(axis=0)
     return K - K.mean(axis=1)[:, None]

@@ -59,10 +59,10 @@ def test_no_more_landmarks_than_directions() -> None:
 def test_landmarks_are_rows_of_the_start_drawn_by_pivots() -> None:
     X = rows(900)
     w = np.linspace(0.5, 2.0, 900)
-    state = landmarks.PivotedCholesky(12).begin(RBF, X[:500], w[:500], 7)
+    state = landmarks.PivotedCholesky(12).begin(RBF, landmarks.Start(X[:500], w[:500], seed=7))
     chosen = draw_pivots(RBF, X[:500], 12, generator(7, "landmarks"), w[:500])
     np.testing.assert_array_equal(state.span.points, X[chosen])
-    few = landmarks.PivotedCholesky(12).begin(RBF, np.repeat(X[:5], 20, axis=0), None, 0)
+    few = landmarks.PivotedCholesky(12).begin(RBF, landmarks.Start(np.repeat(X[:5], 20, axis=0)))
     np.testing.assert_array_equal(few.span.points, X[:5])
 
 

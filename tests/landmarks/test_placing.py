@@ -13,7 +13,6 @@ import scipy.linalg
 from kernelstream import kernels, landmarks
 from kernelstream.landmarks.base import Clock, Measured
 from kernelstream.landmarks.optimized import polish as placing
-from kernelstream.landmarks.optimized.basis import means_of_rows
 from kernelstream.landmarks.optimized.polish import (
     Sampled,
     leading,
@@ -21,19 +20,20 @@ from kernelstream.landmarks.optimized.polish import (
     n_directions,
     polish,
 )
-from kernelstream.landmarks.optimized.sample import Reservoir
-from kernelstream.landmarks.optimized.state import CentroidsState, Work
+from kernelstream.landmarks.optimized.state import CentroidsState, Reservoir, Work
+from kernelstream.landmarks.optimized.strategy import means_of_rows
+from kernelstream.landmarks.sample import UniformSample
 
 KERNEL = kernels.RBF(gamma=0.3)
 X = np.random.default_rng(0).normal(size=(2000, 3))
 
 
 def begun(basis: landmarks.Centroids, rows: np.ndarray = X[:600]) -> CentroidsState:
-    return basis.begin(KERNEL, rows, None, 0, 2)
+    return basis.begin(KERNEL, landmarks.Start(rows, wanted=2))
 
 
 def measured(basis: landmarks.Centroids, state: Any, rows: np.ndarray, row: int) -> Measured:
-    block = basis.express(KERNEL, state, rows)
+    block = basis.project(KERNEL, state, rows)
     return Measured.of(rows, None, None, Clock(0, row), block, scatter=False)
 
 
@@ -113,7 +113,7 @@ def test_points_of_wide_rows_are_looked_for_in_single_precision(
     before = placing.captured(kernel, sampled.inside(rows[:30]), sampled, 8, sampled)
     assert min(found) > 1.01 * before
     basis = landmarks.Centroids(30)
-    assert basis.begin(kernel, rows, None, 0, 8).span.points.dtype == np.float64
+    assert basis.begin(kernel, landmarks.Start(rows, wanted=8)).span.points.dtype == np.float64
 
 
 def test_what_rows_and_looks_cost() -> None:
@@ -145,16 +145,16 @@ def test_the_residual_is_watched_and_rows_are_sampled() -> None:
     basis = landmarks.Centroids(8)
     state = begun(basis)
     one, two = (measured(basis, state, X[a : a + 100], a) for a in (0, 100))
-    found, count = basis.enter(KERNEL, state, [one, two])
+    found, count = basis.update(KERNEL, state, [one, two])
     assert count == 2 and found.n == 200 and len(found.sample) == 200
     residual = state.residual
     for block in (one, two):  # averaged over 500 rows
         residual += 0.2 * (block.missed / 100 - residual)
     assert found.residual == pytest.approx(residual)
     assert found.missed == pytest.approx(one.missed + two.missed) and found.weight == 200.0
-    once, _ = basis.enter(KERNEL, state, [one])
-    again, _ = basis.enter(KERNEL, once, [two])
-    np.testing.assert_array_equal(again.sample.sample()[0], found.sample.sample()[0])
+    once, _ = basis.update(KERNEL, state, [one])
+    again, _ = basis.update(KERNEL, once, [two])
+    np.testing.assert_array_equal(again.sample.held()[0], found.sample.held()[0])
     assert again.residual == found.residual and again.missed == found.missed
 
 
@@ -162,7 +162,7 @@ def test_blocks_are_entered_up_to_one_after_which_points_are_looked_for() -> Non
     basis = landmarks.Centroids(8)
     state = replace(begun(basis), next_look=150, n=10**7)  # rows that repay a look
     blocks = [measured(basis, state, X[a : a + 100], a) for a in (0, 100, 200)]
-    found, count = basis.enter(KERNEL, state, blocks)
+    found, count = basis.update(KERNEL, state, blocks)
     assert count == 1 and found.n == 10**7 + 100
     assert basis.revise(KERNEL, found, Clock(0, 100)) is not None
     for other in (
@@ -170,10 +170,10 @@ def test_blocks_are_entered_up_to_one_after_which_points_are_looked_for() -> Non
         replace(state, spent=1e20),
         replace(state, next_look=10**9),
     ):
-        found, count = basis.enter(KERNEL, other, blocks)
+        found, count = basis.update(KERNEL, other, blocks)
         assert count == 3 and basis.revise(KERNEL, found, Clock(0, 300)) is None
     still = landmarks.Centroids(8, follows=False)
-    assert still.enter(KERNEL, state, blocks)[1] == 3
+    assert still.update(KERNEL, state, blocks)[1] == 3
     assert still.revise(KERNEL, replace(state, n=10**7), Clock(0, 0)) is None
 
 
@@ -202,7 +202,7 @@ def test_nothing_is_gained_where_nothing_is_missed() -> None:
 
 def test_looks_on_credit_when_the_stream_has_moved() -> None:
     basis = landmarks.Centroids(8)
-    state, _ = basis.enter(KERNEL, begun(basis), [measured(basis, begun(basis), X, 0)])
+    state, _ = basis.update(KERNEL, begun(basis), [measured(basis, begun(basis), X, 0)])
     state = replace(state, reference=0.01, residual=0.5, variance=0.0)
     cost = state.work.short_look
     paid = 0.5 * state.n * state.work.row
@@ -216,7 +216,7 @@ def test_looks_on_credit_when_the_stream_has_moved() -> None:
 def test_what_a_look_leaves_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     basis = landmarks.Centroids(8)
     first = begun(basis, X[:600] * 0.3)  # points that are too near to each other
-    state, _ = basis.enter(KERNEL, first, [measured(basis, first, X, 0)])
+    state, _ = basis.update(KERNEL, first, [measured(basis, first, X, 0)])
     found, T = basis._relook(KERNEL, state, Clock(0, 2000), 4)
     assert T is not None and found.carried
     assert found.looked_at == 2000 and found.next_look == 8000
@@ -226,10 +226,10 @@ def test_what_a_look_leaves_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.residual == found.reference < state.residual
     residual, variance = found.sample.residual(KERNEL, found.span, 1.0)
     assert (found.reference, found.variance) == (residual, variance)
-    correction = basis.correction(KERNEL, found)
-    assert correction is not None and basis.correction(KERNEL, state) is None
-    np.testing.assert_allclose(correction.folded, state.sample.sample()[1] @ T.T, atol=1e-12)
-    monkeypatch.setattr("kernelstream.landmarks.optimized.basis.GAIN", 10.0)
+    correction = found.correction(KERNEL)
+    assert correction is not None and state.correction(KERNEL) is None
+    np.testing.assert_allclose(correction.folded, state.sample.held()[1] @ T.T, atol=1e-12)
+    monkeypatch.setattr("kernelstream.landmarks.optimized.strategy.GAIN", 10.0)
     again, T = basis._relook(KERNEL, found, Clock(0, 2000), 4)
     assert T is None and again.span is found.span  # nothing is gained that counts
     assert again.next_look == 0
@@ -237,12 +237,12 @@ def test_what_a_look_leaves_behind(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_is_missed_beside_what_is_held() -> None:
     basis = landmarks.Centroids(8)
-    state, _ = basis.enter(KERNEL, begun(basis), [measured(basis, begun(basis), X, 0)])
-    rows = state.sample.sample()[0][3::4]
+    state, _ = basis.update(KERNEL, begun(basis), [measured(basis, begun(basis), X, 0)])
+    rows = state.sample.held()[0][3::4]
     Z = state.span.coordinates(KERNEL, rows)
     share = (1.0 - np.sum(Z**2, axis=1)).mean() / Z.var(axis=0).sum()
     assert state.sample.missed_share(KERNEL, state.span) == pytest.approx(share)
-    alike = replace(state, sample=state.sample.with_rows(np.zeros_like(state.sample.sample()[0])))
+    alike = replace(state, sample=state.sample.with_rows(np.zeros_like(state.sample.held()[0])))
     assert alike.sample.missed_share(KERNEL, state.span) > 1e6  # nothing is held of equal rows
 
 
@@ -250,9 +250,9 @@ def test_no_look_where_less_is_missed_than_would_count(monkeypatch: pytest.Monke
     """It would take its time at each query, and keep the points that are there."""
     basis = landmarks.Centroids(8)
     first = begun(basis, X[:600] * 0.3)
-    state, _ = basis.enter(KERNEL, first, [measured(basis, first, X, 0)])
+    state, _ = basis.update(KERNEL, first, [measured(basis, first, X, 0)])
     share = state.sample.missed_share(KERNEL, state.span)
-    monkeypatch.setattr("kernelstream.landmarks.optimized.basis.GAIN", 1.01 * share)
+    monkeypatch.setattr("kernelstream.landmarks.optimized.strategy.GAIN", 1.01 * share)
     monkeypatch.setattr(landmarks.Centroids, "_look", None)
     found, T = basis._relook(KERNEL, state, Clock(0, 2000), 4)
     assert T is None and found.span is state.span and found.spent == state.spent
@@ -263,28 +263,26 @@ def test_no_look_where_less_is_missed_than_would_count(monkeypatch: pytest.Monke
 def test_a_query_looks_where_rows_are_missed_more_than_is_normal() -> None:
     basis = landmarks.Centroids(8)
     first = begun(basis, X[:600] * 0.3)
-    state, _ = basis.enter(KERNEL, first, [measured(basis, first, X, 0)])
+    state, _ = basis.update(KERNEL, first, [measured(basis, first, X, 0)])
     mean = state.missed / state.weight
     normal = replace(state, reference=mean / 1.04)
-    assert basis.settle(KERNEL, normal, Clock(0, 2000)) is None
+    query = Clock(0, 2000, query=True)
+    assert basis.revise(KERNEL, normal, query) is None
     risen = replace(state, reference=mean / 1.06)
-    assert basis.settle(KERNEL, risen, Clock(0, 2000)) is not None
-    assert basis.settle(KERNEL, replace(risen, looked_at=1801), Clock(0, 2000)) is None
-    assert basis.settle(KERNEL, replace(risen, looked_at=1799), Clock(0, 2000)) is not None
+    assert basis.revise(KERNEL, risen, query) is not None
+    assert basis.revise(KERNEL, replace(risen, looked_at=1801), query) is None
+    assert basis.revise(KERNEL, replace(risen, looked_at=1799), query) is not None
 
 
 def test_fit_knows_all_rows() -> None:
     basis = landmarks.Centroids(8)
-    sample = basis.draw(X, None, Clock(0, 0))
-    assert sample is not None and len(sample) == 1000
-    placed = basis.survey(KERNEL, sample, 2000, Clock(0, 2000), 2)
+    sample = UniformSample(basis.start_rows(of_all=True)).offer_all((X,), None, Clock(0, 0))
+    assert len(sample) == 1000
+    placed = basis.begin(KERNEL, landmarks.Start(sample.rows[0], None, 0, 2, sample, 2000))
     assert (placed.n, placed.next_look, placed.carried) == (2000, 8000, False)
     np.testing.assert_allclose(
-        placed.sample.sample()[1], placed.span.coordinates(KERNEL, sample.sample()[0])
+        placed.sample.held()[1], placed.span.coordinates(KERNEL, sample.held()[0])
     )
-    few = np.repeat(X[:3], 700, axis=0)
-    assert basis.draw(few, None, Clock(0, 0)) is None  # others may be among those not drawn
-    assert basis.draw(few[:900], None, Clock(0, 0)) is not None
 
 
 def test_components_of_a_sample() -> None:
@@ -333,9 +331,9 @@ def test_the_span_of_points_that_joined() -> None:
     """Where the start had few different rows, others become points: span, sample, coordinates."""
     basis = landmarks.Centroids(8)
     first = begun(basis, np.repeat(X[:3], 200, axis=0))
-    assert len(first.span.points) == 3 and not basis.measures(first)
-    state, block = basis.project(KERNEL, first, X[:20], None, Clock(0, 0))
-    assert len(state.span.points) == 8 and state.carried and basis.measures(state)
+    assert len(first.span.points) == 3 and basis.admits(first)
+    state, block = basis.admit(KERNEL, first, X[:20], None, Clock(0, 0))
+    assert len(state.span.points) == 8 and state.carried and not basis.admits(state)
     np.testing.assert_allclose(block.Z, state.span.coordinates(KERNEL, X[:20]), atol=1e-9)
     np.testing.assert_allclose(block.residual, 1.0 - np.sum(block.Z**2, axis=1), atol=1e-9)
 
@@ -344,7 +342,7 @@ def test_the_span_of_points_that_joined() -> None:
 def test_rows_that_are_hardly_missed_do_not_become_points(share: float, joins: bool) -> None:
     basis = landmarks.Centroids(8)
     first = begun(basis, np.repeat(X[:3], 200, axis=0))
-    block = basis.express(KERNEL, first, X[:3])
+    block = basis.project(KERNEL, first, X[:3])
     block = replace(block, missed=np.array([0.0, 0.0, share]))
     joined = basis._joined(KERNEL, first, X[[0, 1, 5]], block, Clock(0, 0))
     assert (joined is not None) is joins
@@ -355,7 +353,7 @@ def test_merged_points_and_what_is_remembered_of_them() -> None:
     states = []
     for scale, n in ((0.3, 700), (1.0, 900)):
         state = begun(basis, X[:600] * scale)
-        states.append(basis.enter(KERNEL, state, [measured(basis, state, scale * X[:n], 0)])[0])
+        states.append(basis.update(KERNEL, state, [measured(basis, state, scale * X[:n], 0)])[0])
     a, b = (replace(state, spent=5.0) for state in states)
     joined, to_a, to_b = basis.merge(KERNEL, a, b, 0)
     assert to_a is not None and to_b is not None and joined.carried
@@ -401,13 +399,13 @@ def test_before_a_second_pass_the_sample_counts_as_folded_in_the_points_found(
 ) -> None:
     basis = landmarks.Centroids(8, follows=follows)
     state = begun(basis)
-    state, _ = basis.enter(KERNEL, state, [measured(basis, state, X[:900], 0)])
-    rows, Z = state.sample.sample()
-    spoiled = replace(state, sample=state.sample.folded_as(0.5 * Z), carried=True)
-    ready = basis.finish(KERNEL, spoiled, Clock(0, 900))
+    state, _ = basis.update(KERNEL, state, [measured(basis, state, X[:900], 0)])
+    rows, Z = state.sample.held()
+    spoiled = replace(state, sample=Reservoir.of(state.sample, 0.5 * Z), carried=True)
+    ready = spoiled.reprojected(KERNEL)
     assert not ready.carried
     np.testing.assert_allclose(
-        ready.sample.sample()[1], ready.span.coordinates(KERNEL, rows), atol=1e-12
+        ready.sample.held()[1], ready.span.coordinates(KERNEL, rows), atol=1e-12
     )
 
 
@@ -423,11 +421,11 @@ def test_merged_streams_of_few_different_rows_have_room_for_those_of_both() -> N
     for some in (X[:3], X[3:6]):
         rows = np.repeat(some, 200, axis=0)
         state = begun(basis, rows)
-        state, _ = basis.enter(KERNEL, state, [measured(basis, state, rows, 0)])
+        state, _ = basis.update(KERNEL, state, [measured(basis, state, rows, 0)])
         states.append(state)
     joined, _, _ = basis.merge(KERNEL, states[0], states[1], 0)
     assert len(joined.span.points) > 3
-    block = basis.express(KERNEL, joined, X[:6])
+    block = basis.project(KERNEL, joined, X[:6])
     np.testing.assert_allclose(block.residual, 0.0, atol=1e-9)
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from kernelstream import StreamingKernelPCA, kernels, landmarks
-from kernelstream.landmarks.base import Clock, factorise, transition
+from kernelstream.landmarks.base import Clock
+from kernelstream.landmarks.nystroem import factorise, transition
 from kernelstream.landmarks.reduced_set import _Found, compress, improve
 from tests.naive import reduced_set as naive
 
@@ -77,12 +78,12 @@ def test_scatter_and_points_of_a_block() -> None:
     rng = np.random.default_rng(3)
     X, w = rng.normal(size=(12, 2)), rng.uniform(0.5, 2.0, size=12)
     kernel, basis = kernels.RBF(0.5), landmarks.ReducedSet(8)
-    state = basis.begin(kernel, X, None, 0)
-    state, block = basis.project(kernel, state, X[:5], w[:5], Clock(0, 0))
+    state = basis.begin(kernel, landmarks.Start(X))
+    state, block = basis.admit(kernel, state, X[:5], w[:5], Clock(0, 0))
     np.testing.assert_allclose(state.scatter, (block.Z * w[:5, None]).T @ block.Z, atol=1e-12)
     assert basis.revise(kernel, state, Clock(0, 5)) is None  # five points, eight allowed
     before = state.scatter
-    state, block = basis.project(kernel, state, X[5:], w[5:], Clock(0, 5, decay=0.5))
+    state, block = basis.admit(kernel, state, X[5:], w[5:], Clock(0, 5, decay=0.5))
     expected = (block.Z * w[5:, None]).T @ block.Z
     expected[:5, :5] += 0.5 * before
     np.testing.assert_allclose(state.scatter, expected, atol=1e-12)
@@ -90,6 +91,7 @@ def test_scatter_and_points_of_a_block() -> None:
     changed = basis.revise(kernel, state, Clock(0, 12))
     assert changed is not None
     smaller, T = changed
+    assert T is not None
     assert smaller.span.rank == len(smaller.span.points) == 8
     np.testing.assert_allclose(T, transition(kernel, state.span, smaller.span), atol=1e-10)
     np.testing.assert_allclose(smaller.scatter, T @ state.scatter @ T.T, atol=1e-10)
@@ -97,8 +99,8 @@ def test_scatter_and_points_of_a_block() -> None:
     assert exact.revise(kernel, state, Clock(0, 12)) is None
     # None compresses nothing and keeps no scatter
     everything = landmarks.ReducedSet(None)
-    start = everything.begin(kernel, X, None, 0)
-    grown, _ = everything.project(kernel, start, X, w, Clock(0, 0))
+    start = everything.begin(kernel, landmarks.Start(X))
+    grown, _ = everything.admit(kernel, start, X, w, Clock(0, 0))
     assert grown.span.rank == 12 and grown.scatter is start.scatter
     assert everything.revise(kernel, grown, Clock(0, 12)) is None
 

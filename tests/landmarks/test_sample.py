@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from kernelstream import StreamingKernelPCA, kernels, trackers
 from kernelstream.arrays.draws import pick, uniforms
 from kernelstream.landmarks import sample as sampling
-from kernelstream.landmarks.base import Clock, Correction, factorise
-from kernelstream.landmarks.optimized.sample import Reservoir
+from kernelstream.landmarks.base import Clock, Correction
+from kernelstream.landmarks.nystroem import factorise
+from kernelstream.landmarks.optimized.state import Reservoir
 from tests.naive import chain as naive
 
 
@@ -28,7 +29,7 @@ def filled(size, n, seed, weights=None, cuts=(), beta=1.0):
         clock = Clock(seed, a, beta ** (b - a), np.log(beta))
         w = None if weights is None else weights[a:b]
         held = held.offer([(X[a:b], X[a:b], w)], clock)
-    return np.sort(held.sample()[0][:, 0]).astype(int)
+    return np.sort(held.held()[0][:, 0]).astype(int)
 
 
 def test_the_reservoir_is_uniform():
@@ -59,7 +60,7 @@ def weighted_sample(size, n, seed, weights):
     stands_for = held.stands_for()
     assert stands_for is not None
     assert stands_for.mean() == pytest.approx(1.0)
-    return held.sample()[0][:, 0].astype(int), stands_for / len(held) * weights.sum()
+    return held.held()[0][:, 0].astype(int), stands_for / len(held) * weights.sum()
 
 
 def test_heavy_rows_of_the_reservoir_stand_for_their_weight():
@@ -91,7 +92,7 @@ def test_merged_reservoirs_stand_for_all_rows():
         both = ours.merge(theirs)
         stands_for = both.stands_for()
         assert stands_for is not None
-        rows = both.sample()[0][:, 0].astype(int)
+        rows = both.held()[0][:, 0].astype(int)
         totals[rows] += stands_for / 30 * weights.sum() / 400
     for part in (slice(0, 200), slice(200, 600)):
         assert totals[part].sum() == pytest.approx(weights[part].sum(), rel=0.03)
@@ -126,7 +127,7 @@ def test_forgetting_is_in_what_sampled_rows_stand_for(beta: float, weighted: boo
         return reservoir
 
     def check(reservoir, expected):
-        rows, stands_for = reservoir.sample()[0][:, 0].astype(int), reservoir.stands_for()
+        rows, stands_for = reservoir.held()[0][:, 0].astype(int), reservoir.stands_for()
         share = np.zeros(900)
         share[rows] = stands_for / stands_for.sum()
         np.testing.assert_allclose(share, expected / expected.sum(), atol=1e-3)
@@ -145,7 +146,7 @@ def test_forgetting_is_in_what_sampled_rows_stand_for(beta: float, weighted: boo
     more = both.offer([(X, X, None)], Clock(2, 900, beta**50, np.log(beta)))
     expected = expected * beta**50
     expected[:50] += faded
-    rows, stands_for = more.sample()[0][:, 0].astype(int), more.stands_for()
+    rows, stands_for = more.held()[0][:, 0].astype(int), more.stands_for()
     share = np.zeros(900)
     np.add.at(share, rows, stands_for / stands_for.sum())
     np.testing.assert_allclose(share, expected / expected.sum(), atol=1e-3)
@@ -249,7 +250,7 @@ def test_the_reservoir_is_that_of_all_priorities(step, weighted, beta):
         w, so_far = (None, None) if weights is None else (weights[a:b], weights[:b])
         held = held.offer([(X[a:b], -X[a:b], w)], Clock(3, a, beta ** (b - a), np.log(beta)))
         kept, log_weight, threshold = twin(b, 3, so_far, beta, size)
-        rows, z = held.sample()
+        rows, z = held.held()
         order = np.argsort(rows[:, 0])
         np.testing.assert_array_equal(rows[order, 0], kept)
         np.testing.assert_array_equal(z, -rows)
@@ -262,7 +263,7 @@ def test_the_reservoir_is_that_of_all_priorities(step, weighted, beta):
         else:
             assert held.log_weight is None
     stored = held.as_stored()
-    np.testing.assert_array_equal(stored.rows[0], held.sample()[0])
+    np.testing.assert_array_equal(stored.rows[0], held.held()[0])
     np.testing.assert_array_equal(stored.position, np.arange(15))
 
 
@@ -276,10 +277,10 @@ def test_merged_reservoirs_are_those_of_the_priorities_of_both(beta):
     # Both are counted on from the sum of both: 200 and 300 rows.
     priorities = [ours.priority - 300 * log_beta, theirs.priority - 200 * log_beta]
     both = np.concatenate(priorities)
-    rows = np.concatenate([ours.sample()[0], theirs.sample()[0]])[:, 0]
+    rows = np.concatenate([ours.held()[0], theirs.held()[0]])[:, 0]
     order = np.argsort(-both)
     merged = ours.merge(theirs)
-    np.testing.assert_array_equal(np.sort(merged.sample()[0][:, 0]), np.sort(rows[order[:15]]))
+    np.testing.assert_array_equal(np.sort(merged.held()[0][:, 0]), np.sort(rows[order[:15]]))
     before = max(ours.threshold - 300 * log_beta, theirs.threshold - 200 * log_beta)
     assert merged.threshold == pytest.approx(max(before, both[order[15]]))
     assert merged.now == pytest.approx(-500 * log_beta)
@@ -291,17 +292,14 @@ def test_a_reservoir_in_other_units_and_in_another_basis():
     held = Reservoir(15)
     for a in (0, 20):
         held = held.offer([(X[a : a + 20], 2.0 * X[a : a + 20], None)], Clock(0, a))
-    rows, z = held.sample()
+    rows, z = held.held()
     T = np.array([[1.0, 2.0, 0.0], [0.0, 1.0, 3.0]])
     carried = held.rebase(T)
-    np.testing.assert_array_equal(carried.sample()[0], rows)
-    np.testing.assert_allclose(carried.sample()[1], z @ T.T)
-    scaled = held.with_rows(rows / 3.0)
-    np.testing.assert_array_equal(scaled.sample()[0], rows / 3.0)
-    assert scaled.sample()[1].shape == (15, 0)
-    anew = held.folded_as(-z)
-    np.testing.assert_array_equal(anew.sample()[0], rows)
-    np.testing.assert_array_equal(anew.sample()[1], -z)
+    np.testing.assert_array_equal(carried.held()[0], rows)
+    np.testing.assert_allclose(carried.held()[1], z @ T.T)
+    anew = Reservoir.of(held, -z)
+    np.testing.assert_array_equal(anew.held()[0], rows)
+    np.testing.assert_array_equal(anew.held()[1], -z)
 
 
 def test_a_sample_of_nothing_corrects_nothing():

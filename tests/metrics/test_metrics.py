@@ -288,10 +288,10 @@ def test_our_components_are_unit_vectors(ours_and_exact):
     assert metrics.captured_variance(ours, X) == pytest.approx(expected, rel=1e-9)
 
 
-def test_mean_reconstruction_error(ours_and_exact):
+def test_reconstruction_error_is_what_the_scores_leave(ours_and_exact):
     X, ours, _ = ours_and_exact
     # Pythagoras: the energy around the mean of the model is captured or missed.
-    error = metrics.mean_reconstruction_error(ours, X)
+    error = np.mean(ours.reconstruction_error(X))
     K = kernels.RBF(gamma=0.05)
     points, mean = ours.basis_points_, ours.mean_coef_
     energy = 1 - 2 * K.block(X, points) @ mean + mean @ K.gram(points) @ mean

@@ -174,7 +174,7 @@ def test_a_hebbian_epoch_evaluates_each_pair_at_most_once(kept):
         Counting(0.1), X, n_components=3, cache_bytes=8 * len(X) ** 2 if kept else 0
     )
     start, means = epochs.begin(data, 3, seed=0)
-    step, order = schedules.Constant(0.01), np.arange(len(X))
+    step, order = schedules.ConstantRate(0.01), np.arange(len(X))
     spent = evaluations(lambda: epochs.sample_epoch(data, means, start, step, order))
     assert spent == (0 if kept else len(X) ** 2)
 

@@ -70,7 +70,7 @@ def test_from_the_same_start_every_step_is_the_same(name: str) -> None:
     state, means = epochs.given(data, theirs.start)
     for _ in range(20):
         state, _ = epochs.sample_epoch(
-            data, means, state, schedules.Constant(ETA), np.arange(len(X)), guard=False
+            data, means, state, schedules.ConstantRate(ETA), np.arange(len(X)), guard=False
         )
     start, ours, found = (
         A / np.linalg.norm(A, axis=1, keepdims=True)

@@ -18,7 +18,7 @@ def rows(n: int, seed: int) -> np.ndarray:
 
 
 def test_plain_hebb_diverges() -> None:
-    path = oja.learn(oja.hebb, rows(4000, 0), START, schedules.Constant(0.01))
+    path = oja.learn(oja.hebb, rows(4000, 0), START, schedules.ConstantRate(0.01))
     lengths = np.linalg.norm(path, axis=1)
     assert lengths[-1] > 1e20
     # in the mean like exp(λ₁ t), and along q₁
@@ -40,7 +40,7 @@ def test_weights_stay_bounded_and_reach_the_first_eigenvector(rule: oja.Rule, se
 
 
 def test_both_signs_are_reached() -> None:
-    schedule = schedules.Constant(0.005)
+    schedule = schedules.ConstantRate(0.005)
     there = oja.learn(oja.oja, rows(5000, 1), START, schedule)[-1]
     back = oja.learn(oja.oja, rows(5000, 1), -START, schedule)[-1]
     np.testing.assert_allclose(there, -back)  # the rule is odd in w
@@ -90,7 +90,10 @@ def test_the_rule_follows_the_flow_at_that_rate() -> None:
     """Small steps: the mean path over streams is the solution of the ODE at time Ση."""
     eta, n = 1e-3, 1500
     paths = np.array(
-        [oja.learn(oja.oja, rows(n, seed), START, schedules.Constant(eta)) for seed in range(60)]
+        [
+            oja.learn(oja.oja, rows(n, seed), START, schedules.ConstantRate(eta))
+            for seed in range(60)
+        ]
     ).mean(axis=0)
     for t in (300, 700, 1500):
         np.testing.assert_allclose(paths[t], oja.flow(R, START, eta * t), atol=0.05)
@@ -100,7 +103,7 @@ def test_the_rule_follows_the_flow_at_that_rate() -> None:
 
 
 def test_hard_limit_bounds_every_weight() -> None:
-    path = oja.learn(oja.limited(oja.hebb, 2.0), rows(5000, 0), START, schedules.Constant(0.02))
+    path = oja.learn(oja.limited(oja.hebb, 2.0), rows(5000, 0), START, schedules.ConstantRate(0.02))
     assert np.abs(path).max() == 2.0
     # plain Hebb ends in a corner of the box, not at the eigenvector
     assert np.sum(np.abs(path[-1]) == 2.0) >= 2
@@ -108,4 +111,4 @@ def test_hard_limit_bounds_every_weight() -> None:
 
 def test_a_step_for_each_component_is_refused() -> None:
     with pytest.raises(ValueError, match="a single neuron takes a common one"):
-        oja.learn(oja.oja, rows(5, 0), START, schedules.Automatic())
+        oja.learn(oja.oja, rows(5, 0), START, schedules.AutomaticRate())

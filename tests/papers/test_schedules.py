@@ -13,7 +13,7 @@ from sklearn.base import clone
 from kernelstream.papers import schedules
 
 FORMULAS = {
-    "constant": (schedules.Constant(0.3), lambda t: 0.3),
+    "constant": (schedules.ConstantRate(0.3), lambda t: 0.3),
     "inverse-time": (schedules.InverseTime(0.7), lambda t: 0.7 / t),
     "inverse-time-floor": (schedules.InverseTime(0.7, floor=0.02), lambda t: max(0.7 / t, 0.02)),
     "search-then-converge": (schedules.SearchThenConverge(0.4, 30), lambda t: 0.4 / (1 + t / 30)),
@@ -56,7 +56,7 @@ def test_robbins_monro():
 
 
 def test_only_the_annealed_schedule_has_a_step_for_each_component():
-    plain = (schedules.Constant, schedules.InverseTime, schedules.SearchThenConverge)
+    plain = (schedules.ConstantRate, schedules.InverseTime, schedules.SearchThenConverge)
     assert not any(kind.per_component for kind in plain)
     assert schedules.EigenvalueAnnealed.per_component
 
@@ -69,7 +69,7 @@ def test_a_step_that_makes_no_sense_is_refused_in_words(kind, value):
     with pytest.raises(ValueError, match="eta0 must be a positive number"):
         kind(eta0=value).check()
     with pytest.raises(ValueError, match="eta must be a positive number"):
-        schedules.Constant(value).check()
+        schedules.ConstantRate(value).check()
 
 
 def test_numbers_of_numpy_are_numbers():
@@ -80,7 +80,7 @@ def test_numbers_of_numpy_are_numbers():
     plain = schedules.SearchThenConverge(0.5, 1000, floor=0.0)
     np.testing.assert_array_equal(of_numpy.steps(1, 5), plain.steps(1, 5))
     with pytest.raises(ValueError, match="eta must be a positive number, got True"):
-        schedules.Constant(True).check()
+        schedules.ConstantRate(True).check()
 
 
 def test_the_floor_may_be_zero_but_not_negative():

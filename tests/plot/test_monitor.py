@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -17,7 +16,6 @@ import pytest
 from kernelstream import KernelMonitor, plot
 from kernelstream.anomaly import Contributions, Records
 from kernelstream.plot import monitor as charts
-from tests.plot.conftest import drawn
 
 
 @pytest.fixture(scope="module")
@@ -88,21 +86,11 @@ def test_times_of_all_kinds(watched: tuple[KernelMonitor, Records]) -> None:
         assert (np.asarray(found, dtype=expected.dtype) == expected).all()
 
 
-def test_control_chart_of_records_and_of_lines() -> None:
-    records = [
-        SimpleNamespace(smoothed=float(i), limit=5.5, alarm=i > 5, event=1 if i > 6 else None)
-        for i in range(1, 10)
-    ]
-    ax = drawn(plot.control_chart(records))
-    assert ax.get_ylabel() == "smoothed index"
-    assert ax.lines[2].get_xdata().tolist() == [6, 7, 8, 9]
-    lines: list[dict[str, Any]] = [
-        {"reconstruction_error": 0.1, "limit": 0.5, "alarm": False},
-        {"error": "not a JSON object"},
-    ]
-    assert len(drawn(plot.control_chart(lines)).lines[0].get_xdata()) == 1
-    with pytest.raises(ValueError, match="no records"):
-        plot.control_chart([])
+def test_monitor_charts_without_smoothing_leaves_out_persistent_shifts() -> None:
+    found = plot.monitor_charts(("smoothed", "t2", "drift_largest_shift"))
+    assert [chart.statistic for chart in found] == ["smoothed", "t2", "drift_largest_shift"]
+    assert found[0].dots == "index" and found[0].limits == ("limit", "event_limit")
+    assert [chart.logarithmic for chart in found] == [True, True, False]
 
 
 def test_contribution_bars() -> None:

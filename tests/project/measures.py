@@ -229,7 +229,7 @@ MEASURES: dict[str, Callable[[], int]] = {
     "plant_code_lines": lambda: size(files(PLANT)),
     "entries": lambda: sum(path.name not in NO_ENTRIES for path in LIBRARY.iterdir()),
     "module_constants": constants,
-    "members_of_basis": lambda: len(members("landmarks/base.py", "Basis")),
+    "members_of_landmark_strategy": lambda: len(members("landmarks/base.py", "LandmarkStrategy")),
     "members_of_tracker": lambda: len(members("trackers/base.py", "Tracker")),
     "members_of_kernel": lambda: len(members("kernels/base.py", "Kernel")),
     "files_on_the_walk": lambda: len(walk()),

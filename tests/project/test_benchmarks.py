@@ -355,7 +355,7 @@ def test_the_naive_epoch_is_the_blocked_one():
     data = KernelMatrix(kernels.RBF(0.1), X, n_components=3)
     start, means = epochs.begin(data, 3, seed=0)
     rows = np.random.default_rng(1).permutation(len(X))[:80]
-    fast, _ = epochs.sample_epoch(data, means, start, schedules.Constant(0.05), rows)
+    fast, _ = epochs.sample_epoch(data, means, start, schedules.ConstantRate(0.05), rows)
     slow = naive.kernel_hebbian_rows(start.A, X, 0.1, 0.05, rows, means.column)
     np.testing.assert_allclose(slow, fast.A, atol=1e-12)
 

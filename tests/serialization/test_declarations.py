@@ -46,7 +46,7 @@ def test_homonyms_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(ValueError, match=f"{words}kernelstream.elsewhere: rename one of them"):
             stored(cls)
         assert STORED[name] is held and stored(held) is held  # a class may be declared twice
-    assert stored_name(kernels.Constant) != stored_name(schedules.Constant)
+    assert stored_name(kernels.Constant) != stored_name(schedules.ConstantRate)
 
 
 PROGRAM = """

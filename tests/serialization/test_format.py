@@ -35,18 +35,14 @@ from kernelstream import (
     trackers,
 )
 from kernelstream.landmarks.base import Clock
-from kernelstream.landmarks.optimized.sample import Reservoir
+from kernelstream.landmarks.optimized.state import Reservoir
 from kernelstream.papers import schedules
 from kernelstream.tables import TableModel
+from tests import samples
 
 BASES: dict[str, Any] = {
-    "centroids": landmarks.Centroids(10),
-    "everything": landmarks.Everything(),
-    "landmarks": landmarks.Landmarks(10),
-    "pivoted cholesky": landmarks.PivotedCholesky(10),
+    **samples.landmark_strategies(10),
     "given landmarks": landmarks.Landmarks(np.random.default_rng(5).normal(size=(8, 4))),
-    "distance": landmarks.Distance(nu=0.05),
-    "coherence": landmarks.Coherence(delta=0.9),
 }
 TRACKERS: dict[str, Any] = {
     "covariance": trackers.Covariance(),
@@ -55,14 +51,8 @@ TRACKERS: dict[str, Any] = {
     "annealed": papers.Hebbian(schedules.EigenvalueAnnealed(0.05, 100.0, floor=1e-3)),
 }
 KERNELS: dict[str, Any] = {
-    "rbf": "rbf",
+    **samples.kernels_of_numbers(),
     "rbf fixed": kernels.RBF(gamma=0.3),
-    "laplacian": "laplacian",
-    "exponential": "exponential",
-    "polynomial": kernels.Polynomial(degree=2, gamma="scale"),
-    "linear": "linear",
-    "cosine": "cosine",
-    "matern": kernels.Matern(nu=2.5),
     "matern infinite": kernels.Matern(nu=np.inf, length_scale=2.0),
     "composite": 0.5 * kernels.RBF() * kernels.Linear() + kernels.Laplacian(gamma=0.1) + 1.0,
 }

@@ -11,8 +11,10 @@ import pytest
 
 from kernelstream import StreamingKernelPCA, kernels, landmarks, papers, trackers
 from kernelstream.certificates.rounding import moved_in_float32
-from kernelstream.landmarks.base import Correction, factorise
+from kernelstream.landmarks.base import Correction
 from kernelstream.landmarks.fixed import FixedState
+from kernelstream.landmarks.nystroem import factorise
+from kernelstream.stream import signs
 from kernelstream.stream.components import Components, chosen, lift, n_shown
 from tests.conftest import settled_state
 
@@ -193,13 +195,13 @@ def test_a_reference_is_turned_along_in_a_basis_twice_as_large(
 ) -> None:
     """Two components, ten whose signs are kept."""
     asked: list[int] = []
-    plain = trackers.Covariance.follow
+    plain = signs.iterated
 
-    def noted(self: Any, state: Any, moments: Any, center: bool, start: Any) -> Any:
+    def noted(C: Any, start: Any) -> Any:
         asked.append(start.shape[1])
-        return plain(self, state, moments, center, start)
+        return plain(C, start)
 
-    monkeypatch.setattr(trackers.Covariance, "follow", noted)
+    monkeypatch.setattr(signs, "iterated", noted)
     X = np.random.default_rng(6).normal(size=(400, 4))
     model = StreamingKernelPCA(2, gamma=0.3, basis=landmarks.Landmarks(X[:rank]), batch_size=100)
     model.partial_fit(X)
@@ -223,7 +225,7 @@ def test_components_are_corrected_by_a_sample_where_the_basis_moved() -> None:
     learned = model.partial_fit(X).stream_.settled.learned
     chain, state = learned.chain, learned.state
     assert state is not None
-    sample = chain.basis.correction(chain.kernel, state.basis)
+    sample = state.basis.correction(chain.kernel)
     assert isinstance(sample, Correction)
     W, Z, folded = state.moments.weight, sample.present, sample.folded
     share = W / len(Z)

@@ -15,7 +15,7 @@ from kernelstream import (
     metrics,
     trackers,
 )
-from kernelstream.landmarks.base import factorise, transition
+from kernelstream.landmarks.nystroem import factorise, transition
 from kernelstream.papers import IncrementalKernelPCA, OnlineKernelPCA
 
 RNG = np.random.default_rng(3)
@@ -108,7 +108,7 @@ def test_what_a_sample_corrected_stays_corrected() -> None:
     chain, state = stream.chain, stream.begun
     assert state.basis.carried  # else there was nothing to correct
     T = transition(chain.kernel, state.basis.span, small.stream_.begun.basis.span)
-    sample = chain.basis.correction(chain.kernel, state.basis)
+    sample = state.basis.correction(chain.kernel)
     assert sample is not None
     scatter, total = sample.moments(state.moments.weight)
     mean = T @ (state.moments.total + total) / state.moments.weight

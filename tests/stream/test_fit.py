@@ -12,15 +12,14 @@ import pytest
 
 from kernelstream import StreamingKernelPCA, landmarks, load, papers, trackers
 from kernelstream.certificates import sample as audit_module
-from kernelstream.landmarks.base import Clock
 from kernelstream.stream import fit
 from kernelstream.stream.fit import (
     begin_first_pass,
     begin_second_pass,
     end_second_pass,
-    finish_basis,
     share_of_first_pass,
     take_signs,
+    with_final_landmarks,
 )
 from kernelstream.stream.scaling import Filled
 from kernelstream.stream.state import Rows
@@ -82,13 +81,13 @@ def test_a_first_pass_for_centroids_only_draws(
     monkeypatch.setattr(landmarks.Centroids, "_sample_rows", 400)
     whole = begin_second_pass(new(**options).learn(Rows(ROWS)))
     with monkeypatch.context() as patch:
-        patch.setattr(Chain, "measure", lambda *given, **named: pytest.fail("measured"))
+        patch.setattr(Chain, "step", lambda *given, **named: pytest.fail("measured"))
         looked = [in_pieces(begin_first_pass(new(**options)), ROWS, n) for n in (1, 9)]
     assert share_of_first_pass(looked[0]) < 0.5
     once, often = (begin_second_pass(stream) for stream in looked)
     np.testing.assert_array_equal(once.begun.basis.span.points, often.begun.basis.span.points)
     sample = once.begun.basis.sample
-    rows, coordinates = sample.sample()
+    rows, coordinates = sample.held()
     assert len(rows) == 400 and not once.begun.basis.carried
     np.testing.assert_allclose(
         coordinates, once.begun.basis.span.coordinates(once.chain.kernel, rows)
@@ -157,14 +156,13 @@ def test_a_first_pass_gathers_what_fills_and_judges() -> None:
 def test_a_second_pass_begins_with_the_finished_basis_and_nothing_else() -> None:
     stream = streamed().caught_up
     chain, state = stream.chain, stream.begun
-    wanted = chain.basis.finish(chain.kernel, state.basis, Clock(chain.seed, state.n_rows))
+    wanted = with_final_landmarks(stream).begun.basis
     assert not np.array_equal(wanted.span.points, state.basis.span.points)
-    np.testing.assert_array_equal(finish_basis(stream).begun.basis.span.points, wanted.span.points)
     begun = begin_second_pass(streamed()).begun
     np.testing.assert_array_equal(begun.basis.span.points, wanted.span.points)
     np.testing.assert_allclose(
-        begun.basis.sample.sample()[1],
-        wanted.span.coordinates(chain.kernel, wanted.sample.sample()[0]),
+        begun.basis.sample.held()[1],
+        wanted.span.coordinates(chain.kernel, wanted.sample.held()[0]),
     )
     assert begun.n_rows == 0 and begun.moments.weight == 0.0 and not begun.basis.carried
     assert begun.signs is None and begun.next_signs == sys.maxsize

@@ -21,7 +21,7 @@ from kernelstream import (
     serialization,
     trackers,
 )
-from kernelstream.landmarks.base import Span, from_eigenvectors
+from kernelstream.landmarks.nystroem import Span, from_eigenvectors
 from kernelstream.stream import Rows, Stream
 from kernelstream.stream.merge import merge, of_both, same, same_numbers
 from kernelstream.stream.scaling import Standardisation
@@ -92,7 +92,7 @@ def test_a_shared_basis_is_as_one_stream():
     ],
     ids=lambda basis: type(basis).__name__,
 )
-def test_different_bases_agree_within_the_certificate(basis: landmarks.Basis):
+def test_different_bases_agree_within_the_certificate(basis: landmarks.LandmarkStrategy):
     X = [stream(seed, 40) for seed in range(3)]
     case = Case(0, d=3, kernel="wide", r=3)
     kernel = kernel_object(case)
@@ -125,7 +125,7 @@ def test_counts_weights_means_and_energies_add_up():
 
 
 @pytest.mark.parametrize("basis", [landmarks.Centroids(8), landmarks.Distance(nu=0.2)], ids=str)
-def test_neither_model_is_changed(basis: landmarks.Basis):
+def test_neither_model_is_changed(basis: landmarks.LandmarkStrategy):
     a, b = (fitted(stream(seed, 77), basis=basis) for seed in range(2))
     before = to_bytes(a), to_bytes(b)
     merged = a.merge(b)
@@ -135,7 +135,7 @@ def test_neither_model_is_changed(basis: landmarks.Basis):
 
 
 @pytest.mark.parametrize("basis", [landmarks.Centroids(8), landmarks.Landmarks(POINTS)], ids=type)
-def test_models_from_files(tmp_path, basis: landmarks.Basis):
+def test_models_from_files(tmp_path, basis: landmarks.LandmarkStrategy):
     models = [fitted(stream(seed), basis=basis, random_state=seed) for seed in range(4)]
     for i, model in enumerate(models):
         model.save(tmp_path / f"{i}.safetensors")
@@ -221,7 +221,7 @@ def test_the_same_points_with_another_factor(basis: str, monkeypatch: pytest.Mon
     }
     settings: dict[str, Any] = dict(gamma=0.3, basis=chosen[basis], random_state=0)
     ours = StreamingKernelPCA(4, **settings).partial_fit(X)
-    module = {"landmarks": "fixed", "centroids": "optimized.basis"}[basis]
+    module = {"landmarks": "fixed", "centroids": "optimized.strategy"}[basis]
     monkeypatch.setattr(f"kernelstream.landmarks.{module}.factorise", by_eigenvectors)
     theirs = StreamingKernelPCA(4, **settings).partial_fit(X)
     states = [model.stream_.caught_up.state for model in (ours, theirs)]

@@ -119,7 +119,7 @@ def test_the_second_pass_judges_in_the_finished_basis() -> None:
     assert old.judge is not None and new.judge is not None
     assert not np.array_equal(old.basis.span.points, new.basis.span.points)
     missed = [
-        judge.missed(chain.basis.express(chain.kernel, basis, X))
+        judge.missed(chain.basis.project(chain.kernel, basis, X))
         for judge, basis in ((old.judge, old.basis), (new.judge, new.basis))
     ]
     assert np.abs(missed[1] / missed[0] - 1.0).max() < 0.2
@@ -142,7 +142,7 @@ def test_sums_are_those_of_the_weighted_rows() -> None:
     ).partial_fit(X[:1000])
     state, chain = model.stream_.begun, model.stream_.chain
     new = X[1000:1100]
-    block = chain.basis.express(chain.kernel, state.basis, new)
+    block = chain.basis.project(chain.kernel, state.basis, new)
     assert state.judge is not None
     w = state.judge.weights(state.judge.missed(block))
     assert w[bad[1000:1100]].max() < 1e-2 and w[~bad[1000:1100]].min() > 0.99

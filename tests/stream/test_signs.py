@@ -113,7 +113,7 @@ def test_oriented_without_a_near_reference_makes_the_largest_score_of_a_landmark
     chain, state = learned.chain, learned.state
     assert state is not None
     V, mean = np.linalg.qr(np.random.default_rng(11).normal(size=(5, 4)))[0], state.moments.mean
-    span = chain.basis.span(state.basis)
+    span = state.basis.span
     scores = (chain.kernel(span.points) @ span.factor - mean) @ V
     largest = np.sign(scores[np.argmax(np.abs(scores), axis=0), range(4)])
     np.testing.assert_array_equal(oriented(chain, state, V, mean, None), V * largest)

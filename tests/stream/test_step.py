@@ -26,9 +26,7 @@ def chain_of(**parameters: Any) -> Chain:
 
 @pytest.mark.parametrize("beta", [1.0, 0.99])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_learn_of_several_blocks_is_that_of_each_in_turn(
-    beta: float, weighted: bool
-) -> None:
+def test_learn_of_several_blocks_is_that_of_each_in_turn(beta: float, weighted: bool) -> None:
     chain = chain_of(tracker=trackers.Covariance(forgetting=beta))
     weights = np.random.default_rng(1).uniform(0.5, 2.0, size=400) if weighted else None
     one = together = chain.begin(X[:100], None)
@@ -42,7 +40,7 @@ def test_learn_of_several_blocks_is_that_of_each_in_turn(
     together = chain.learn(together, blocks[1:])
     own = np.ones(400) if weights is None else weights
     left = own * beta ** np.arange(399.0, -1.0, -1.0)
-    Z = chain.basis.express(chain.kernel, one.basis, X).Z
+    Z = chain.basis.project(chain.kernel, one.basis, X).Z
     for state in (one, together):
         assert state.n_rows == 400
         assert state.moments.weight == pytest.approx(left.sum(), rel=1e-12)

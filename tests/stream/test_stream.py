@@ -235,7 +235,7 @@ def test_a_file_with_rows_that_cannot_be_folded_says_how_to_go_on(
 )
 @pytest.mark.parametrize("far", [slice(0, 40), slice(0, 1), slice(40, 45)])
 def test_buffered_rows_far_from_all_others_never_make_a_later_call_fail(
-    basis: landmarks.Basis, far: slice
+    basis: landmarks.LandmarkStrategy, far: slice
 ) -> None:
     """Distances between near rows are rounding in the units of far ones: that is a warning."""
     X = np.random.default_rng(0).normal(size=(340, 3))

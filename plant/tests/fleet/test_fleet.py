@@ -89,7 +89,7 @@ def test_a_shared_model_knows_a_new_machine(tmp_path: Path) -> None:
     assert sorted(fleet.monitors_) == ["one", "three", "two"]
     # no row of one machine is in the past of another: their values would be those of fit, mixed
     apart = MonitorFleet(small(lags=1), shared=True).fit(*rows(900, 1))
-    assert len(apart.of("mill")._state.limits.index.ordered) == 900 - 3
+    assert len(apart.of("mill")._state.models.limits.index.ordered) == 900 - 3
 
 
 def test_what_is_refused_changes_nothing(separate: MonitorFleet, tmp_path: Path) -> None:

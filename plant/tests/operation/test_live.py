@@ -11,6 +11,7 @@ from kernelstream import load
 from kernelstream_plant.operation import LiveMonitor, Notice, ask
 from kernelstream_plant.operation import live as module
 from plant.tests.operation.conftest import NAMES, monitor, rows
+from tests.anomaly.monitor.processes import same
 
 
 class Clock:
@@ -30,7 +31,7 @@ def told(live: LiveMonitor) -> list[Notice]:
 def test_records_are_those_of_the_monitor(fault: np.ndarray) -> None:
     live, plain = LiveMonitor(monitor()), monitor()
     both = zip(live.update_many(fault), (plain.update(x) for x in fault), strict=True)
-    assert all(a.same_as(b) for a, b in both)
+    assert all(same(a, b) for a, b in both)
 
 
 def test_an_event_is_told_with_causes_in_units(fault: np.ndarray) -> None:

@@ -217,11 +217,6 @@ def test_gaps_are_gaps(live: LiveMonitor) -> None:
     assert np.flatnonzero(np.isnan(seen["smoothed"]))[0] == 120
 
 
-def test_a_new_channel_has_a_chart() -> None:
-    found = charts.charts_of(("smoothed", "limit", "event_limit", "sudden", "sudden_limit"))
-    assert [(c.value, c.limits) for c in found][1:] == [("sudden", ("sudden_limit",))]
-
-
 def test_an_incident_names_the_variable_and_what_was_expected(live: LiveMonitor) -> None:
     found = incident(live, 1)
     assert found is not None and found.leading[0] == "heat (°C)"

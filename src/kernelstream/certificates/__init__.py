@@ -5,6 +5,5 @@ Every bound is a function of numbers: no module of this package imports a stream
 
 from kernelstream.certificates.certificate import Certificate
 from kernelstream.certificates.confidence import ConfidenceBounds
-from kernelstream.certificates.observer import CertificateObserver
 
-__all__ = ["Certificate", "CertificateObserver", "ConfidenceBounds"]
+__all__ = ["Certificate", "ConfidenceBounds"]

@@ -22,7 +22,7 @@ from kernelstream.certificates.bounds import Evidence, Shown
 from kernelstream.certificates.confidence import ConfidenceBounds, EvaluatedModel, no_statement
 from kernelstream.certificates.ledger import Ledger
 from kernelstream.certificates.observer import Accumulated
-from kernelstream.landmarks.base import Span, transition
+from kernelstream.landmarks.nystroem import Span, transition
 
 UNDERFLOW = 1e6 * float(np.finfo(np.float32).tiny), 1e6 * float(np.finfo(np.float64).tiny)
 

@@ -36,7 +36,8 @@ from kernelstream.certificates.rounding import in_float32
 from kernelstream.certificates.sample import AuditSample
 from kernelstream.kernels import Kernel
 from kernelstream.landmarks import Span
-from kernelstream.landmarks.base import Measured, weighted_total
+from kernelstream.landmarks.base import Measured
+from kernelstream.landmarks.nystroem import weighted_total
 from kernelstream.serialization import stored
 from kernelstream.trackers import Moments, Tracker
 

@@ -18,7 +18,7 @@ from kernelstream.arrays.draws import generator, uniforms
 from kernelstream.arrays.namespaces import Array, as_dense, largest_entry, to_host
 from kernelstream.kernels import Kernel
 from kernelstream.landmarks.base import Clock, Measured
-from kernelstream.landmarks.sample import Sample
+from kernelstream.landmarks.sample import UniformSample
 from kernelstream.serialization import stored
 
 # So many draws tell the share of a model within .05 on the sets of docs/certificate.md, and to keep
@@ -29,7 +29,7 @@ NAMING_ROWS = 8  # rows that tell one stream from another
 
 @stored
 @dataclass(frozen=True)
-class AuditSample(Sample):
+class AuditSample(UniformSample):
     """Rows that judge, in the units of the kernel."""
 
     # Two streams with one seed must not draw the same numbers: they may be merged.

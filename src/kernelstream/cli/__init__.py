@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         Sources,
         flat,
     )
-    from kernelstream.cli.report.colours import BOKEH_COLORS
+    from kernelstream.cli.report.page import bokeh_colors
     from kernelstream.cli.reporting import write_page
     from kernelstream.cli.terminal import Screen, facts_table
 
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 # ``kernelstream.commands``).
 __all__ = [
     "main",
-    "BOKEH_COLORS",
     "BUSY",
     "Columns",
     "CommandError",
@@ -77,6 +76,7 @@ __all__ = [
     "Sources",
     "USAGE",
     "WRITE",
+    "bokeh_colors",
     "facts_table",
     "flat",
     "lock",
@@ -118,7 +118,7 @@ _NAMES = {
         ),
         "options",
     ),
-    **dict.fromkeys(("BOKEH_COLORS",), "report.colours"),
+    **dict.fromkeys(("bokeh_colors",), "report.page"),
     **dict.fromkeys(("write_page",), "reporting"),
     **dict.fromkeys(("Screen", "facts_table"), "terminal"),
 }

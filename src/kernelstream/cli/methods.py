@@ -57,8 +57,8 @@ PARAMETERS: dict[Method, dict[str, str]] = {
     Method.oja: {"schedule": "schedule"},
 }
 STEPS: dict[str, type[schedules.Schedule]] = {
-    "auto": schedules.Automatic,
-    "constant": schedules.Constant,
+    "auto": schedules.AutomaticRate,
+    "constant": schedules.ConstantRate,
     "inverse_time": schedules.InverseTime,
     "search_then_converge": schedules.SearchThenConverge,
     "eigenvalue_annealed": schedules.EigenvalueAnnealed,

@@ -418,15 +418,15 @@ class ChartJudge(Judge):
     def _take_limits(self) -> None:
         """Limits and deviations, from the sample that the model keeps."""
         stream = self.stored.stream.settled
-        rows = stream.chain.basis.sampled(stream.begun.basis)
-        if rows is None or int(rows.shape[0]) < LEAST_REFERENCE:
+        sample = stream.begun.basis.row_sample
+        if sample is None or len(sample) < LEAST_REFERENCE:
             raise CommandError(
                 MODEL,
                 "A monitor needs a reference, and this model keeps no sample of at least "
                 f"{LEAST_REFERENCE} rows ({stream.chain.basis}). Make a monitor from "
                 "rows of normal operation: kernelstream fit --monitor.",
             )
-        components = self.stored.components
+        components, rows = self.stored.components, sample.held()[0]
         errors = to_host(components.reconstruction_error(rows)).astype(float)
         self.errors = ConformalScores.of(errors)
         self.variances = np.asarray(components.variances, dtype=float)

@@ -17,10 +17,9 @@ from kernelstream.cli.failures import DATA, CommandError
 from kernelstream.cli.terminal import Screen, Watch
 from kernelstream.regression.base import (
     OnePassRidge,
-    fixed_points,
-    free_points,
     learn_block,
     mean_targets,
+    with_moving_points,
 )
 from kernelstream.regression.classifier import set_classes
 from kernelstream.regression.ridge import note_shape
@@ -160,7 +159,7 @@ class SupervisedRun(Run):
         self.waiting_bytes = 0
         estimator = self.stored.estimator
         if estimator.__sklearn_is_fitted__() and self.asked != 1 and not self.source.from_pipe:
-            self.stored.stream = free_points(estimator, self.stored.stream)
+            self.stored.stream = with_moving_points(estimator, self.stored.stream, True)
 
     def _held_back(self, first: int, count: int) -> np.ndarray:
         """Which of some rows are not learned; the first row always is."""
@@ -203,7 +202,7 @@ class SupervisedRun(Run):
 
     def _begin_second(self) -> None:
         super()._begin_second()
-        self.stored.stream = fixed_points(self.stored.estimator, self.stored.stream)
+        self.stored.stream = with_moving_points(self.stored.estimator, self.stored.stream, False)
 
     def _model(self) -> Any:
         """None as well where no target was learned yet: such a checkpoint could not be read."""

@@ -26,6 +26,16 @@ from kernelstream.stream import scaling
 from kernelstream.stream.step import Chain
 from kernelstream.stream.stream import Stream
 
+# Rows of a block on a host, and at most on a device, by the kind of the landmarks: blocks are long
+# where nothing is decided at their end, and short where landmarks of a block are compared with each
+# other.
+BLOCK_ROWS = {
+    "fixed": (2048, sys.maxsize),
+    "adaptive": (1024, 16384),
+    "growing": (256, 1024),
+    "reduced": (256, 1024),
+}
+
 
 class KernelEstimator(StreamEstimator):
     """An estimator on rows: it holds a stream with a kernel, landmarks and a tracker.
@@ -273,7 +283,7 @@ class KernelEstimator(StreamEstimator):
         self,
         X: Array,
         kernel: Kernel,
-        basis: landmarks.Basis,
+        basis: landmarks.LandmarkStrategy,
         tracker: trackers.Tracker,
         center: bool = True,
         certify: str | bool = False,
@@ -291,7 +301,7 @@ class KernelEstimator(StreamEstimator):
             kernel = kernels.with_numbers(kernel, getattr(self, "feature_names_in_", None))
         n_components = self._n_components_for(tracker)
         tracker.suits(basis, n_components, center)
-        basis.suits(kernel, d)
+        basis.suits(kernel, d, tracker, n_components)
         check_choice("certify", certify, ("auto", "tight", False))
         device = None if is_foreign(X) else checked_device(device)
         batch_size = checked_batch_size(self.batch_size)
@@ -313,19 +323,15 @@ class KernelEstimator(StreamEstimator):
 
 
 def suitable_batch_size(
-    basis: landmarks.Basis, tracker: trackers.Tracker, X: Array, device: str | None
+    basis: landmarks.LandmarkStrategy, tracker: trackers.Tracker, X: Array, device: str | None
 ) -> int:
     """Rows in a block that suit the parts, and fill a GPU where the result allows any blocks."""
-    on_host = (
-        min(basis.preferred_batch, 256) if tracker.kind == "sequential" else basis.preferred_batch
-    )
+    on_host, most = BLOCK_ROWS[basis.kind]
+    if tracker.kind == "sequential":
+        on_host = min(on_host, 256)
     if tracker.kind not in ("sums", "window"):
         return on_host
-    most = basis.preferred_on_device
-    return min(
-        preferred_rows(X, device, basis.size, on_host),
-        sys.maxsize if most is None else max(most, on_host),
-    )
+    return min(preferred_rows(X, device, basis.size, on_host), max(most, on_host))
 
 
 def checked_n_components(n_components: Any, tracker: trackers.Tracker) -> int | float | None:

@@ -75,7 +75,7 @@ class KernelPCA(StreamingKernelPCA):
     n_jobs : int or None
         Without effect: threads follow those of the linear algebra (``OMP_NUM_THREADS``,
         ``threadpoolctl``), and never change the result.
-    basis : int or Basis
+    basis : int or LandmarkStrategy
         Points; not a parameter of scikit-learn's.
 
     Examples

@@ -78,7 +78,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         Width of a kernel given by name; None is the kernel's own default (for RBF the median
         distance of the first rows), ``"auto"`` the one from whose scores inputs are reconstructed
         best. With a kernel object use ``kernel__gamma``.
-    basis : str, int or Basis
+    basis : str, int or LandmarkStrategy
         The points that span the model: ``"centroids"``, ``"distance"``, ``"coherence"``,
         ``"everything"``, ``"landmarks"``, ``"pivoted_cholesky"``, ``"reduced_set"``, a number of
         centroids, ``"auto"`` for as many as miss less than .01 of the variance of any component,
@@ -784,7 +784,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
             if isinstance(kernel, kernels.Euclidean | kernels.Laplacian):
                 ColumnScales.of(X).warn(getattr(self, "feature_names_in_", None))
 
-    def _basis_and_tracker(self) -> tuple[landmarks.Basis, trackers.Tracker]:
+    def _basis_and_tracker(self) -> tuple[landmarks.LandmarkStrategy, trackers.Tracker]:
         """The two parts that make a method; the papers' estimators choose their own."""
         basis = landmarks.Centroids() if "points" in self._chosen_later() else self.basis
         return landmarks.resolve(basis), trackers.resolve(self.tracker)
@@ -849,7 +849,9 @@ def is_dressed(estimator: StreamingKernelPCA) -> bool:
     return (own or get_config()["transform_output"]) != "default"
 
 
-def checked_robust(robust: Any, n_components: int | float | None, basis: landmarks.Basis) -> bool:
+def checked_robust(
+    robust: Any, n_components: int | float | None, basis: landmarks.LandmarkStrategy
+) -> bool:
     """Whether rows that do not fit lose weight, or an error in words."""
     if not isinstance(robust, bool | np.bool_):
         raise ValueError(f"robust must be True or False; got {robust!r}.")
@@ -858,7 +860,7 @@ def checked_robust(robust: Any, n_components: int | float | None, basis: landmar
             "robust=True judges a row by what the components miss of it: give n_components as an "
             f"integer, got {n_components!r}."
         )
-    if robust and basis.starts_empty:
+    if robust and basis.kind in ("growing", "reduced"):
         raise ValueError(
             f"robust=True judges the first rows before points are chosen, and {basis} takes them "
             "one by one as they come: use landmarks.Centroids or Landmarks."

@@ -60,7 +60,7 @@ class ImageModel(StreamEstimator):
     def _blank_stream(
         self,
         kernel: kernels.Kernel,
-        basis: landmarks.Basis,
+        basis: landmarks.LandmarkStrategy,
         n_features: int,
         dtype: str,
         n_components: int | None = None,

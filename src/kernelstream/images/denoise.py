@@ -49,7 +49,7 @@ class Denoiser(TransformerMixin, ImageModel):
     clipped : bool
         Whether noisy pixels were clipped to [0, 1]. The mean of a clipped pixel is not the clean
         one; that is undone, and results are in [0, 1].
-    basis : int, str or Basis
+    basis : int, str or LandmarkStrategy
         The points of the features; an integer is a number of centroids, which stay where the first
         images (in ``fit``: a sample of all) put them. ``"stein"`` learns streams with points that
         stay only.
@@ -241,16 +241,16 @@ class Denoiser(TransformerMixin, ImageModel):
         scaling.check()
         return self._blank_stream(kernel, basis, size, dtype, scaling=scaling, regress_inputs=True)
 
-    def _points(self) -> landmarks.Basis:
+    def _points(self) -> landmarks.LandmarkStrategy:
         """The landmarks; those given by number or name stay fixed where a weak ridge learns."""
         basis = landmarks.resolve(self.basis)
         if self._chooses_landmarks(basis) and self.method == "stein":
             return landmarks.resolve(clone(basis).set_params(follows=False))
         return basis
 
-    def _chooses_landmarks(self, basis: landmarks.Basis) -> bool:
+    def _chooses_landmarks(self, basis: landmarks.LandmarkStrategy) -> bool:
         """Whether a number or a name was given that leaves the kind of landmarks to the method."""
-        given = isinstance(self.basis, landmarks.Basis)
+        given = isinstance(self.basis, landmarks.LandmarkStrategy)
         return isinstance(basis, landmarks.Centroids) and not given
 
     def _with_means(self, stream: Stream, rows: Array) -> Stream:
@@ -265,7 +265,7 @@ class Denoiser(TransformerMixin, ImageModel):
         means = landmarks.kmeans(rows, basis.size, LLOYD_STEPS, rng)
         return stream.with_chain(basis=landmarks.Landmarks(means))
 
-    def _require_points_that_stay(self, basis: landmarks.Basis) -> None:
+    def _require_points_that_stay(self, basis: landmarks.LandmarkStrategy) -> None:
         """Raise in words where a stream would carry Stein's moments into another basis."""
         if self.method == "stein" and isinstance(basis, landmarks.Centroids) and basis.follows:
             raise ValueError(
@@ -469,7 +469,7 @@ def estimated_errors(
     """
     chain, state = stream.chain, stream.begun
     kernel: Any = chain.kernel
-    span = chain.basis.span(state.basis)
+    span = state.basis.span
     points, v = span.points.astype(np.float64), standard.noise_variance
     A = standard.apply(X)
     K = kernel.block(A, points)
@@ -497,7 +497,7 @@ def noise_moments(stream: Stream, standard: LinearMap) -> np.ndarray:
     chain, state = stream.chain, stream.begun
     assert state.targets is not None
     kernel: Any = chain.kernel
-    span = chain.basis.span(state.basis)
+    span = state.basis.span
     moments, targets = state.moments, state.targets
     about_mean = targets.about(standard.mean, moments.weight, moments.total)
     with_a = about_mean.cross / moments.weight @ standard.matrix

@@ -17,16 +17,22 @@ FLAT_SHARE = 0.3  # of the first patches, those of least contrast: they show no 
 
 @stored
 @dataclass(frozen=True)
-class PatchFeaturesState:
+class PatchFeaturesState(landmarks.LandmarkState):
     """Directions D, one a row."""
 
     ON_HOST: ClassVar[frozenset[str]] = frozenset({"directions"})
 
     directions: Annotated[np.ndarray, "float64 (?, features)"]
 
+    @property
+    def span(self) -> landmarks.Span:
+        """An empty span: the features are no combinations of landmarks."""
+        nothing = np.zeros((0, sum(self.directions.shape)))
+        return landmarks.Span(self.directions[:0], nothing, nothing)
+
 
 @stored
-class PatchFeatures(landmarks.Basis[PatchFeaturesState]):
+class PatchFeatures(landmarks.LandmarkStrategy[PatchFeaturesState]):
     """Kernel features of square patches whose mean was taken out, and the patches themselves.
 
     With the contrast ``c = √(|x|² + floor²)`` and the direction ``u = w∘x/c`` (w a window),
@@ -52,16 +58,15 @@ class PatchFeatures(landmarks.Basis[PatchFeaturesState]):
     Examples
     --------
     >>> import numpy as np
+    >>> from kernelstream import landmarks
     >>> from kernelstream.images.features import PatchFeatures
     >>> X = np.random.default_rng(0).normal(size=(500, 25))
     >>> basis = PatchFeatures(10)
-    >>> state = basis.begin(None, X, None, seed=0)
+    >>> state = basis.begin(None, landmarks.Start(X))
     >>> Z = basis.coordinates(None, state, X)
     >>> Z.shape, bool(np.allclose(basis.coordinates(None, state, -X), -Z))
     ((500, 35), True)
     """
-
-    settles_late = False
 
     def __init__(
         self,
@@ -81,27 +86,16 @@ class PatchFeatures(landmarks.Basis[PatchFeaturesState]):
         for name in ("width", "floor", "window"):
             check_number("PatchFeatures", name, getattr(self, name))
 
-    def start_rows(self) -> int:
+    def start_rows(self, of_all: bool = False) -> int:
         """Twenty patches a point, of which the flat ones are left out."""
         return max(20 * self.n_points, 500)
 
-    def begin(
-        self,
-        kernel: kernels.Kernel | None,
-        X: Array,
-        weights: np.ndarray | None,
-        seed: int,
-        wanted: int = 0,
-    ) -> PatchFeaturesState:
+    def begin(self, kernel: kernels.Kernel | None, start: landmarks.Start) -> PatchFeaturesState:
         """k-means of the directions of all but the flattest patches."""
-        contrast, U = self.contrast_and_directions(X)
+        contrast, U = self.contrast_and_directions(start.X)
         U = U[contrast >= np.quantile(contrast, FLAT_SHARE)]
-        rng, m = generator(seed, "directions"), min(self.n_points, len(U))
+        rng, m = generator(start.seed, "directions"), min(self.n_points, len(U))
         return PatchFeaturesState(landmarks.kmeans(U, m, LLOYD_STEPS, rng))
-
-    def rank(self, state: PatchFeaturesState) -> int:
-        """Return the number of features."""
-        return int(sum(state.directions.shape))
 
     def coordinates(
         self, kernel: kernels.Kernel | None, state: PatchFeaturesState, X: Array
@@ -120,19 +114,13 @@ class PatchFeatures(landmarks.Basis[PatchFeaturesState]):
         near *= (contrast * np.exp(-0.5 * scale * np.einsum("ij,ij->i", U, U)))[:, None]
         return np.concatenate([near, X], axis=1)
 
-    def express(
+    def project(
         self, kernel: kernels.Kernel, state: PatchFeaturesState, X: Array
     ) -> landmarks.Projection:
         """Express a block; the features are all there is."""
         Z = self.coordinates(kernel, state, X)
         energy = np.einsum("ij,ij->i", Z, Z)
         return landmarks.Projection(Z, energy, 0.0 * energy)
-
-    def span(self, state: PatchFeaturesState) -> landmarks.Span:
-        """An empty span: the features are no combinations of landmarks."""
-        D = state.directions
-        nothing = np.zeros((0, self.rank(state)))
-        return landmarks.Span(D[:0], nothing, nothing)
 
     def merge(
         self, kernel: kernels.Kernel, a: PatchFeaturesState, b: PatchFeaturesState, seed: int

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from kernelstream.anomaly import KernelNovelty as Detector
+from kernelstream.anomaly import KernelNovelty
 from kernelstream.estimators import StreamingKernelPCA, Transactional
 from kernelstream.regression import StreamingKernelClassifier, StreamingKernelRidge
 from kernelstream.serialization import check_choice
@@ -290,7 +290,7 @@ class KernelComponents(OnDictionaries, MiniBatchTransformer):
         return _names(self.model, int(r)) if known else []
 
 
-class KernelNovelty(OnDictionaries, AnomalyDetector):
+class NoveltyDetector(OnDictionaries, AnomalyDetector):
     """The error of kernel PCA as a detector of anomalies for river.
 
     Parameters
@@ -317,15 +317,15 @@ class KernelNovelty(OnDictionaries, AnomalyDetector):
     --------
     >>> import numpy as np
     >>> from kernelstream import StreamingKernelPCA
-    >>> from kernelstream.integrations.river import KernelNovelty
-    >>> detector = KernelNovelty(StreamingKernelPCA(5, gamma=0.5, basis=30, random_state=0))
+    >>> from kernelstream.integrations.river import NoveltyDetector
+    >>> detector = NoveltyDetector(StreamingKernelPCA(5, gamma=0.5, basis=30, random_state=0))
     >>> for a in np.random.default_rng(0).normal(size=300):
     ...     detector.learn_one({"a": a, "b": a**2})
     >>> detector.score_one({"a": 1.0, "b": 1.0}) < 0.2 < detector.score_one({"a": 1.0, "b": -3.0})
     True
     """
 
-    _models = (StreamingKernelPCA, Detector)
+    _models = (StreamingKernelPCA, KernelNovelty)
 
     def score_one(self, x: Mapping[Any, Any]) -> float:
         """How strange one row is: its reconstruction error.
@@ -342,7 +342,7 @@ class KernelNovelty(OnDictionaries, AnomalyDetector):
         looked = self._looked
         if looked is None:
             return 0.0
-        if isinstance(looked, Detector):
+        if isinstance(looked, KernelNovelty):
             return -float(looked.score_samples(row[None, :])[0])
         return float(looked.reconstruction_error(row[None, :])[0])
 
@@ -357,7 +357,7 @@ class KernelNovelty(OnDictionaries, AnomalyDetector):
         -------
         float
         """
-        if not isinstance(self.model, Detector):
+        if not isinstance(self.model, KernelNovelty):
             raise TypeError(
                 f"{type(self.model).__name__} holds no rows back, so that there are no p-values: "
                 "give a kernelstream.KernelNovelty as model."

@@ -6,25 +6,26 @@ import numbers
 from typing import Any
 
 from kernelstream.landmarks.base import (
-    Basis,
     Clock,
+    Kind,
+    LandmarkState,
+    LandmarkStrategy,
     Projection,
-    Span,
-    finite,
-    require_semidefinite,
+    Start,
 )
-from kernelstream.landmarks.coherence import Coherence
-from kernelstream.landmarks.distance import Distance
-from kernelstream.landmarks.exact import Everything
+from kernelstream.landmarks.criteria import Coherence, Distance, Everything
 from kernelstream.landmarks.fixed import FixedLandmarks, Landmarks
-from kernelstream.landmarks.optimized.basis import Centroids
+from kernelstream.landmarks.nystroem import Span, finite, require_semidefinite
 from kernelstream.landmarks.optimized.kmeans import kmeans
+from kernelstream.landmarks.optimized.strategy import Centroids
 from kernelstream.landmarks.pivoted_cholesky import PivotedCholesky
 from kernelstream.landmarks.reduced_set import ReducedSet
 
 __all__ = [
     "NAMES",
-    "Basis",
+    "Kind",
+    "LandmarkState",
+    "LandmarkStrategy",
     "Centroids",
     "Clock",
     "Coherence",
@@ -36,6 +37,7 @@ __all__ = [
     "Projection",
     "ReducedSet",
     "Span",
+    "Start",
     "finite",
     "kmeans",
     "require_semidefinite",
@@ -43,7 +45,7 @@ __all__ = [
 ]
 
 #: The landmark strategies that can be given by name.
-NAMES: dict[str, type[Basis]] = {
+NAMES: dict[str, type[LandmarkStrategy]] = {
     "centroids": Centroids,
     "coherence": Coherence,
     "distance": Distance,
@@ -54,12 +56,12 @@ NAMES: dict[str, type[Basis]] = {
 }
 
 
-def resolve(spec: Any) -> Basis:
+def resolve(spec: Any) -> LandmarkStrategy:
     """The basis that a name, a number of centroids or a basis object stands for.
 
     Parameters
     ----------
-    spec : str, int or Basis
+    spec : str, int or LandmarkStrategy
         What was given.
 
     Examples
@@ -69,7 +71,7 @@ def resolve(spec: Any) -> Basis:
     >>> resolve("distance")
     Distance()
     """
-    if isinstance(spec, Basis):
+    if isinstance(spec, LandmarkStrategy):
         spec.check()
         return spec
     if isinstance(spec, numbers.Integral) and not isinstance(spec, bool):

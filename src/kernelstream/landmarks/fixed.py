@@ -13,50 +13,44 @@ from kernelstream.arrays.draws import generator, pick
 from kernelstream.arrays.namespaces import Array, as_dense, like, take_rows, to_host
 from kernelstream.kernels import Kernel
 from kernelstream.landmarks.base import (
-    Basis,
     KeptCorrection,
+    LandmarkState,
+    LandmarkStrategy,
     Measured,
-    Span,
-    distinct_rows,
-    factorise,
-    onto,
-    same_points,
+    Start,
 )
+from kernelstream.landmarks.nystroem import Span, distinct_rows, factorise, onto, same_points
 from kernelstream.serialization import stored
 from kernelstream.serialization.part import check_count
 
 
 @stored
 @dataclass(frozen=True)
-class FixedState:
-    """A span that never changes, and what corrects the moments of rows that came before it."""
+class FixedState(LandmarkState):
+    """A span that never changes, and the correction of the sums of rows that came before it."""
 
     span: Span
     older: KeptCorrection | None = None
 
+    def correction(self, kernel: Kernel) -> KeptCorrection | None:
+        """The correction of a model that had more landmarks."""
+        return self.older
 
-class FixedLandmarks(Basis[FixedState]):
+
+class FixedLandmarks(LandmarkStrategy[FixedState]):
     """A strategy whose landmarks never change after the start of the stream."""
 
-    settles_late = False
-    stays = True
-    preferred_batch = 2048  # nothing is decided at the end of a block: fewer of them
-    order_free = True
-    preferred_on_device = None
+    kind = "fixed"
 
-    def enter(
+    def update(
         self, kernel: Kernel, state: FixedState, blocks: Sequence[Measured]
     ) -> tuple[FixedState, int]:
-        """Points stay; what corrects older rows loses weight as they do."""
+        """Landmarks stay; the correction of older rows loses weight as they do."""
         older = state.older
         for block in blocks:
             if older is not None and block.clock.decay != 1.0:
                 older = older.decay(block.clock.decay)
         return (state if older is state.older else replace(state, older=older)), len(blocks)
-
-    def correction(self, kernel: Kernel, state: FixedState) -> KeptCorrection | None:
-        """What was kept of the correction of a model with more points."""
-        return state.older
 
     def merge(
         self, kernel: Kernel, a: FixedState, b: FixedState, seed: int
@@ -125,14 +119,16 @@ class Landmarks(FixedLandmarks):
         """Number of points."""
         return int(self.points) if isinstance(self.points, numbers.Integral) else len(self.points)
 
-    def start_rows(self) -> int:
-        """Ten rows a point, at least 500; none to speak of when points are given."""
+    def start_rows(self, of_all: bool = False) -> int:
+        """Ten rows for each landmark, at least 500; one if the landmarks are given."""
         if isinstance(self.points, numbers.Integral):
             return max(10 * int(self.points), 500)
         return 1
 
-    def suits(self, kernel: Kernel, n_features: int) -> None:
-        """Points that are given have as many features as the rows."""
+    def suits(
+        self, kernel: Kernel, n_features: int, tracker: Any = None, n_components: Any = None
+    ) -> None:
+        """Raise unless given landmarks have as many features as the rows."""
         width = (
             n_features if isinstance(self.points, numbers.Integral) else np.shape(self.points)[1]
         )
@@ -142,7 +138,7 @@ class Landmarks(FixedLandmarks):
             )
 
     def in_units(self, scaled: Callable[[Array], Array]) -> Landmarks:
-        """Standardise given points as the rows are."""
+        """The strategy with given landmarks scaled as the rows are."""
         if isinstance(self.points, numbers.Integral):
             return self
         return Landmarks(scaled(to_host(self.points).astype(np.float64)))
@@ -151,15 +147,13 @@ class Landmarks(FixedLandmarks):
         """The state with these points, in the coordinates that their factor gives."""
         return FixedState(span)
 
-    def begin(
-        self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int, wanted: int = 0
-    ) -> FixedState:
-        """Take the given points, or sample rows in proportion to their weights."""
+    def begin(self, kernel: Kernel, start: Start) -> FixedState:
+        """Take the given landmarks, or sample rows in proportion to their weights."""
         if not isinstance(self.points, numbers.Integral):
-            return FixedState(factorise(kernel, like(to_host(self.points), X, X.dtype)))
+            return FixedState(factorise(kernel, like(to_host(self.points), start.X, start.X.dtype)))
         # With room for all different rows the sample is all of them, and weights don't matter.
-        chosen = distinct_rows(X, int(self.points))
+        chosen = distinct_rows(start.X, int(self.points))
         if chosen is None:
-            w = np.ones(X.shape[0]) if weights is None else weights
-            chosen = pick(generator(seed, "landmarks"), w, int(self.points))
-        return FixedState(factorise(kernel, as_dense(take_rows(X, chosen))))
+            w = np.ones(start.X.shape[0]) if start.weights is None else start.weights
+            chosen = pick(generator(start.seed, "landmarks"), w, int(self.points))
+        return FixedState(factorise(kernel, as_dense(take_rows(start.X, chosen))))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -31,10 +31,16 @@ from kernelstream.arrays.namespaces import (
 from kernelstream.arrays.threads import by_rows
 from kernelstream.kernels import Kernel
 from kernelstream.landmarks.base import (
-    NEGATIVE_SHARE,
-    Basis,
     Clock,
+    Kind,
+    LandmarkState,
+    LandmarkStrategy,
     Projection,
+    Start,
+    Vectors,
+)
+from kernelstream.landmarks.nystroem import (
+    NEGATIVE_SHARE,
     Span,
     factorise,
     finite,
@@ -60,74 +66,196 @@ DISTINCT = 1e-4
 STRAINED = 1e6
 TILE_ROWS = 64  # of a block, at least, that a thread computes kernel values of
 
-# Rows of a smooth kernel in sorted order: each adds a little, all are dependent.
-_CURE = (
-    "Shuffle the rows, use a narrower kernel, or a basis for rows in any order: "
-    "landmarks.Centroids."
-)
-
 
 @stored
 @dataclass(frozen=True)
-class GrowingState:
-    """The span and the energies k(d, d) of its points."""
+class GrowingState(LandmarkState):
+    """The span and the squared norms k(d, d) of its landmarks."""
 
     ON_HOST: ClassVar[frozenset[str]] = frozenset({"energies", "usage"})
 
     span: Span
     energies: Annotated[np.ndarray, "float64 (points), not negative"]
-    # where points may be exchanged: the recent squared coefficients of the rows over each point
+    # if landmarks may be exchanged: the recent squared coefficients of the rows over each
     usage: Annotated[np.ndarray | None, "float64 (points), not negative"] = None
     # rows of the block that found no room, until its end
     waiting: Annotated[Array | None, "float (?, features)"] = None
 
 
-class Growing(Basis[GrowingState]):
-    """Common to the criteria: everything but the decision whether a row becomes a point.
+class Growing(LandmarkStrategy[GrowingState]):
+    """Common to the criteria: everything but the decision whether a row becomes a landmark.
 
     Coordinates are computed in float64 whatever the rows' type: the decisions are exact, and a
     Cholesky factor in float32 would not survive long.
     """
 
-    preferred_batch = 256
-    starts_empty = True
-    #: Whether the criterion looks at the coherence of a row with the points.
-    uses_coherence = False
-    #: The first so many rows become points whatever the criterion says, if they are independent.
+    kind: Kind = "growing"
+    #: The first rows become landmarks whatever the criterion says, if they are independent.
     first: int = 0
     max_points: int | None = None
-    #: Rows after which a point that no row needs any more may be exchanged; None: never.
+    #: Rows after which a landmark that no row needs any more may be exchanged; None: never.
     exchange: int | None = None
 
     @abstractmethod
     def admissible(
-        self, residual: np.ndarray, energy: np.ndarray, coherence: np.ndarray | None
+        self, residual: np.ndarray, energy: np.ndarray, similarity: np.ndarray | None
     ) -> np.ndarray:
-        """Which rows the criterion would admit, given the present points."""
+        """Whether the criterion would admit each row, given the present landmarks."""
 
-    def begin(
-        self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int, wanted: int = 0
-    ) -> GrowingState:
-        """Start with no points."""
-        xp = namespace_of(X)
+    def similarities(
+        self, K: Array, energy: np.ndarray, energies: np.ndarray | float
+    ) -> np.ndarray | None:
+        """Similarity of rows and landmarks, of which a criterion sees the largest of each row."""
+        return None
+
+    def check(self) -> None:
+        """Raise unless there is a maximum number of landmarks wherever they are exchanged."""
+        name = type(self).__name__
+        check_count(name, "max_points", self.max_points)
+        check_count(name, "exchange", self.exchange)
+        if self.exchange is not None and self.max_points is None:
+            raise ValueError(
+                f"{name}: points are exchanged once there are max_points of them; give max_points, "
+                "or exchange=None."
+            )
+
+    def begin(self, kernel: Kernel, start: Start) -> GrowingState:
+        """Start with no landmarks."""
+        X = start.X
         nothing = like(np.zeros((0, X.shape[1])), X, X.dtype)
-        factor = like(np.zeros((0, 0)), X, xp.float64)
+        factor = like(np.zeros((0, 0)), X, namespace_of(X).float64)
         usage = None if self.exchange is None else np.zeros(0)
         return GrowingState(Span(nothing, factor, factor), np.zeros(0), usage)
 
     def holding(self, kernel: Kernel, span: Span) -> GrowingState:
-        """The state with these points, in the coordinates that their factor gives."""
+        """The state with these landmarks, in the coordinates of their factor."""
         energies = to_host(to_float64(kernel.diag(to_float64(span.points))))
         usage = None if self.exchange is None else np.zeros(len(energies))
         return GrowingState(span, energies, usage)
 
-    def revise(
-        self, kernel: Kernel, state: GrowingState, clock: Clock
-    ) -> tuple[GrowingState, Array] | None:
-        """Exchange points where that is wanted; take them in a better order when need be.
+    def coordinates(self, kernel: Kernel, state: GrowingState, X: Array) -> Array:
+        """Coordinates of rows, in float64."""
+        return state.span.coordinates(kernel, to_float64(X))
 
-        Points that depend on the others in that order are given up: what is lost of each is below
-        `DEPENDENT` of its energy, as if it had never been admitted.
+    def admits(self, state: GrowingState) -> bool:
+        """Rows become landmarks while they are read."""
+        return True
+
+    def admit(
+        self,
+        kernel: Kernel,
+        state: GrowingState,
+        X: Array,
+        weights: np.ndarray | None,
+        clock: Clock,
+    ) -> tuple[GrowingState, Projection]:
+        """Project a block and admit its new landmarks in order.
+
+        The projection ends early, with the row that strained the factor: ``revise`` must come
+        before the next one.
+        """
+        rows = to_float64(X)
+        points = state.span.prepared(kernel, rows)
+        n_points, m = int(state.span.points.shape[0]), state.span.rank
+        K = finite(by_rows(lambda x: kernel.block(x, points), rows, n_points, TILE_ROWS), kernel)
+        Z = by_rows(lambda k: k @ state.span.factor, K, n_points, TILE_ROWS)
+        energy = finite(kernel.diag(rows), kernel)
+        block = _Block(Z, energy, energy - row_norms_squared(Z), state.span.factor, m)
+        host_energy = to_host(energy)
+        block.similarity = _largest(self.similarities(K, host_energy[:, None], state.energies))
+        now = self._passes(kernel, block, m)
+        if m < self.first:  # the criterion takes over in this block, maybe
+            now |= self._passes(kernel, block, self.first)
+        candidates = np.flatnonzero(now)
+        room = len(candidates) if self.max_points is None else self.max_points - n_points
+        if m == 0 and len(candidates) == 0:
+            # No row has energy. Then they are all zero in feature space, or the kernel (a distance
+            # taken for one, say) is not semidefinite, which no residual would ever show.
+            factorise(kernel, as_dense(rows))
+        if len(candidates) and room == 0 and state.usage is not None:
+            refused = as_dense(take_rows(X, candidates))
+            state = replace(state, waiting=cast(refused, state.span.points.dtype))
+        if len(candidates) == 0 or room == 0:
+            return self._used(state, Z), Projection(Z, energy, _clip(block.residual))
+        grown, projection = self._grow(kernel, state, X, block, candidates, room)
+        return self._used(grown, projection.Z), projection
+
+    def _grow(
+        self,
+        kernel: Kernel,
+        state: GrowingState,
+        X: Array,
+        block: _Block,
+        candidates: np.ndarray,
+        room: int,
+    ) -> tuple[GrowingState, Projection]:
+        """Admit candidates in order; one coordinate more for this row and the later ones each."""
+        n, most = int(X.shape[0]), block.rank + min(room, len(candidates))
+        # Residuals only fall and similarities only rise while landmarks are admitted, so no row
+        # outside `candidates` can join.
+        rows = to_float64(X)
+        chosen = to_float64(as_dense(take_rows(rows, candidates)))
+        columns = finite(kernel.block(rows, chosen), kernel)  # k(x, candidate)
+        block.reserve(most)
+        energy, energies = to_host(block.energy), state.energies
+        admitted: list[int] = []
+        for number, row in enumerate(map(int, candidates)):
+            if block.rank == most:
+                break
+            if not self._passes(kernel, block, block.rank)[row]:
+                continue
+            column = columns[:, number]
+            block.append(row, column)
+            new = self.similarities(column[:, None], energy[:, None], energy[row : row + 1])
+            if new is not None and block.similarity is not None:
+                block.similarity = np.maximum(block.similarity, new[:, 0])
+            admitted.append(row)
+            energies = np.append(energies, energy[row])
+            if _strained(to_host(block.last_column), energies):
+                n = row + 1
+                break
+        found = cast(as_dense(take_rows(X, admitted)), state.span.points.dtype)
+        points, factor = concatenate_rows([state.span.points, found]), block.grown_factor
+        usage = None if state.usage is None else np.append(state.usage, np.zeros(len(admitted)))
+        return GrowingState(Span(points, factor, factor), energies, usage), Projection(
+            block.Z[:n, : block.rank],
+            block.energy[:n],
+            _clip(block.residual[:n]),
+            admitted[-1] if admitted else 0,
+            tuple(admitted),
+            kernel.rounding.extent(chosen, shifted=not is_sparse(rows)),
+        )
+
+    def _passes(self, kernel: Kernel, block: _Block, n_points: int) -> np.ndarray:
+        """Whether each row would be admitted now; raise if a residual is below zero."""
+        residual, energy = to_host(block.residual), to_host(block.energy)
+        if len(energy):
+            worst = int(np.argmin(residual + NEGATIVE_SHARE * energy))
+            # rows of a smooth kernel in sorted order: each adds a little, all are dependent
+            cure = "Shuffle the rows, use a narrower kernel, or landmarks.Centroids."
+            require_semidefinite(kernel, float(residual[worst]), float(energy[worst]), cure)
+        if n_points < self.first:
+            return residual > DISTINCT * energy
+        return self.admissible(residual, energy, block.similarity) & (residual > DEPENDENT * energy)
+
+    def _used(self, state: GrowingState, Z: Array) -> GrowingState:
+        """Add how much a block needed each point to what is remembered of earlier ones."""
+        if state.usage is None or self.exchange is None:
+            return state
+        beta = to_host(Z) @ to_host(state.span.factor).T
+        faded = (1.0 - 1.0 / self.exchange) ** np.arange(len(beta) - 1.0, -1.0, -1.0)
+        old = np.zeros(beta.shape[1])
+        old[: len(state.usage)] = state.usage
+        left = (1.0 - 1.0 / self.exchange) ** len(beta)
+        return replace(state, usage=left * old + faded @ beta**2)
+
+    def revise(
+        self, kernel: Kernel, state: GrowingState, clock: Clock, vectors: Vectors | None = None
+    ) -> tuple[GrowingState, Array | None] | None:
+        """Exchange landmarks, or take them in a better order if the factor is strained.
+
+        Landmarks that depend on the others in that order are given up: what is lost of each is
+        below `DEPENDENT` of its squared norm, as if it had never been admitted.
         """
         if state.waiting is not None:
             return self._exchange(kernel, state, clock)
@@ -170,68 +298,6 @@ class Growing(Basis[GrowingState]):
             n_out = n_in  # as many points go as rows come
         return settled, None
 
-    def coordinates(self, kernel: Kernel, state: GrowingState, X: Array) -> Array:
-        """Coordinates of rows, in float64."""
-        return state.span.coordinates(kernel, to_float64(X))
-
-    def measures(self, state: GrowingState) -> bool:
-        """Rows become points while they are read."""
-        return False
-
-    def project(
-        self,
-        kernel: Kernel,
-        state: GrowingState,
-        X: Array,
-        weights: np.ndarray | None,
-        clock: Clock,
-    ) -> tuple[GrowingState, Projection]:
-        """Express a block and admit its new points in order.
-
-        The projection ends early, with the row that strained the factor: ``revise`` must come
-        before the next one.
-        """
-        rows = to_float64(X)
-        points = state.span.prepared(kernel, rows)
-        size = int(state.span.points.shape[0])
-        K = finite(by_rows(lambda x: kernel.block(x, points), rows, size, TILE_ROWS), kernel)
-        Z = by_rows(lambda k: k @ state.span.factor, K, size, TILE_ROWS)
-        energy = finite(kernel.diag(rows), kernel)
-        residual = energy - row_norms_squared(Z)
-        host_energy = to_host(energy)
-        coherence = self._coherence(K, host_energy, state.energies)
-        m = state.span.rank
-        now = self._admits(kernel, m, to_host(residual), host_energy, coherence)
-        if m < self.first:  # the criterion takes over in this block, maybe
-            now |= self._admits(kernel, self.first, to_host(residual), host_energy, coherence)
-        candidates = np.flatnonzero(now)
-        n_points = int(state.span.points.shape[0])
-        room = None if self.max_points is None else self.max_points - n_points
-        if m == 0 and len(candidates) == 0:
-            # No row has energy. Then they are all zero in feature space, or the kernel (a distance
-            # taken for one, say) is not semidefinite, which no residual would ever show.
-            factorise(kernel, as_dense(rows))
-        if len(candidates) and room == 0 and state.usage is not None:
-            found = as_dense(take_rows(X, candidates))
-            state = replace(state, waiting=cast(found, state.span.points.dtype))
-        if len(candidates) == 0 or room == 0:
-            return self._used(state, Z), Projection(Z, energy, _clip(residual))
-        grown, block = self._admit(
-            kernel, state, X, rows, Z, energy, residual, coherence, candidates, room
-        )
-        return self._used(grown, block.Z), block
-
-    def _used(self, state: GrowingState, Z: Array) -> GrowingState:
-        """Add how much a block needed each point to what is remembered of earlier ones."""
-        if state.usage is None or self.exchange is None:
-            return state
-        beta = to_host(Z) @ to_host(state.span.factor).T
-        faded = (1.0 - 1.0 / self.exchange) ** np.arange(len(beta) - 1.0, -1.0, -1.0)
-        old = np.zeros(beta.shape[1])
-        old[: len(state.usage)] = state.usage
-        left = (1.0 - 1.0 / self.exchange) ** len(beta)
-        return replace(state, usage=left * old + faded @ beta**2)
-
     def merge(
         self, kernel: Kernel, a: GrowingState, b: GrowingState, seed: int
     ) -> tuple[GrowingState, Array | None, Array | None]:
@@ -252,117 +318,60 @@ class Growing(Basis[GrowingState]):
         carry = like(np.eye(state.span.rank), state.span.factor)
         start = 0
         while start < points.shape[0]:
-            state, block = self.project(kernel, state, points[start:, :], None, clock)
+            state, block = self.admit(kernel, state, points[start:, :], None, clock)
             start += int(block.Z.shape[0])
             carry = padded(carry, (state.span.rank, int(carry.shape[1])))
             change = self.revise(kernel, state, clock)
             if change is not None:
-                state, carry = change[0], change[1] @ carry
+                state, carry = change[0], carry if change[1] is None else change[1] @ carry
         return state, carry
 
-    def _admit(
-        self,
-        kernel: Kernel,
-        state: GrowingState,
-        X: Array,
-        rows: Array,
-        Z: Array,
-        energy: Array,
-        residual: Array,
-        coherence: np.ndarray | None,
-        candidates: np.ndarray,
-        room: int | None,
-    ) -> tuple[GrowingState, Projection]:
-        """Admit candidates in order; one coordinate more for this row and the later ones each."""
-        xp = namespace_of(Z)
-        n, m = Z.shape
-        most = m + (len(candidates) if room is None else min(room, len(candidates)))
-        # A factor from eigenvectors may have more points than coordinates.
-        surplus = int(state.span.points.shape[0]) - m
-        # Residuals only fall and coherences only rise while points are admitted, so no row outside
-        # `candidates` can join.
-        chosen = to_float64(as_dense(take_rows(rows, candidates)))
-        columns = finite(kernel.block(rows, chosen), kernel)  # k(x, candidate)
-        Zg = padded(Z, (n, most))
-        F = padded(state.span.factor, (most + surplus, most))
-        host_energy = to_host(energy)
-        admitted: list[int] = []
-        for column, i in enumerate(candidates):
-            if m == most:
-                break
-            now = self._admits(kernel, m, to_host(residual), host_energy, coherence)
-            if not now[i]:
-                continue
-            pivot = float(residual[i]) ** 0.5
-            z = Zg[i, :m]
-            # z_new(x) = (k(x, x_i) − z(x)·z_i)/√ε_i for this row and the later ones
-            Zg[i:, m] = (columns[i:, column] - Zg[i:, :m] @ z) / pivot
-            Zg[i, m] = pivot
-            # F' = [[F, −F z_i/√ε_i], [0, 1/√ε_i]]: the inverse Cholesky factor, appended to
-            F[: m + surplus, m] = -(F[: m + surplus, :m] @ z) / pivot
-            F[m + surplus, m] = 1.0 / pivot
-            residual = residual - Zg[:, m] ** 2
-            if coherence is not None:
-                new = self.resemblance(to_host(columns[:, column]), host_energy, host_energy[i])
-                coherence = np.maximum(coherence, new)
-            admitted.append(int(i))
-            m += 1
-            energies = np.concatenate([state.energies, host_energy[admitted]])
-            if _strained(to_host(F[: m + surplus, m - 1 : m]), energies):
-                n = int(i) + 1
-                break
-        points = concatenate_rows(
-            [state.span.points, cast(as_dense(take_rows(X, admitted)), state.span.points.dtype)]
-        )
-        factor = xp.asarray(F[: m + surplus, :m], copy=True)
-        grown = GrowingState(
-            Span(points, factor, factor),
-            np.concatenate([state.energies, host_energy[admitted]]),
-            None if state.usage is None else np.append(state.usage, np.zeros(len(admitted))),
-        )
-        last = admitted[-1] if admitted else 0
-        return grown, Projection(
-            Zg[:n, :m],
-            energy[:n],
-            _clip(residual[:n]),
-            last,
-            tuple(admitted),
-            kernel.rounding.extent(chosen, shifted=not is_sparse(rows)),
-        )
 
-    def _admits(
-        self,
-        kernel: Kernel,
-        n_points: int,
-        residual: np.ndarray,
-        energy: np.ndarray,
-        coherence: np.ndarray | None,
-    ) -> np.ndarray:
-        """Which rows would be admitted now; raise where a residual is negative beyond rounding."""
-        if len(energy):
-            worst = int(np.argmin(residual + NEGATIVE_SHARE * energy))
-            require_semidefinite(kernel, float(residual[worst]), float(energy[worst]), _CURE)
-        if n_points < self.first:
-            return residual > DISTINCT * energy
-        return self.admissible(residual, energy, coherence) & (residual > DEPENDENT * energy)
+@dataclass
+class _Block:
+    """Rows of a block and the factor, while landmarks are appended to it one by one."""
 
-    def _coherence(self, K: Array, energy: np.ndarray, energies: np.ndarray) -> np.ndarray | None:
-        if not self.uses_coherence:
-            return None
-        if len(energies) == 0:
-            return np.full(len(energy), -np.inf)
-        return self.resemblance(to_host(K), energy[:, None], energies[None, :]).max(axis=1)
+    Z: Array
+    energy: Array
+    residual: Array
+    factor: Array
+    rank: int
+    similarity: np.ndarray | None = None  # the largest of each row with a landmark
+    surplus: int = 0  # a factor from eigenvectors may have more landmarks than coordinates
 
-    def resemblance(
-        self, K: np.ndarray, energy: np.ndarray, energies: np.ndarray | float
-    ) -> np.ndarray:
-        """How much rows resemble points: |k(x,d)| / √(k(x,x) k(d,d)).
+    def reserve(self, most: int) -> None:
+        """Make room for this number of coordinates."""
+        self.surplus = int(self.factor.shape[0]) - self.rank
+        self.Z = padded(self.Z, (int(self.Z.shape[0]), most))
+        self.factor = padded(self.factor, (most + self.surplus, most))
 
-        Rows without energy resemble everything.
-        """
-        # the root of each factor: the product of two energies may leave the range of float64
-        norms = np.sqrt(energy) * np.sqrt(energies)
-        return np.divide(np.abs(K), norms, out=np.ones_like(K), where=norms > 0)
+    def append(self, row: int, column: Array) -> None:
+        """Append a row as a landmark, given its kernel values with all rows."""
+        m, end = self.rank, self.rank + self.surplus
+        z, pivot = self.Z[row, :m], float(self.residual[row]) ** 0.5
+        # z_new(x) = (k(x, x_i) − z(x)·z_i)/√ε_i for this row and the later ones
+        self.Z[row:, m] = (column[row:] - self.Z[row:, :m] @ z) / pivot
+        self.Z[row, m] = pivot
+        # F' = [[F, −F z_i/√ε_i], [0, 1/√ε_i]]: the inverse Cholesky factor, appended to
+        self.factor[:end, m] = -(self.factor[:end, :m] @ z) / pivot
+        self.factor[end, m] = 1.0 / pivot
+        self.residual = self.residual - self.Z[:, m] ** 2
+        self.rank += 1
+
+    @property
+    def last_column(self) -> Array:
+        """The last column of the factor."""
+        return self.factor[: self.rank + self.surplus, self.rank - 1 : self.rank]
+
+    @property
+    def grown_factor(self) -> Array:
+        """The factor of the landmarks so far."""
+        grown = self.factor[: self.rank + self.surplus, : self.rank]
+        return namespace_of(grown).asarray(grown, copy=True)
+
+
+def _largest(similarities: np.ndarray | None) -> np.ndarray | None:
+    return None if similarities is None else similarities.max(axis=1, initial=-np.inf)
 
 
 def _keep(kernel: Kernel, state: GrowingState, left: np.ndarray) -> GrowingState:
@@ -372,16 +381,6 @@ def _keep(kernel: Kernel, state: GrowingState, left: np.ndarray) -> GrowingState
     kept = left[order]
     usage = None if state.usage is None else state.usage[kept]
     return replace(state, span=span, energies=state.energies[kept], usage=usage)
-
-
-def check_exchange(name: str, exchange: Any, max_points: Any) -> None:
-    """Raise unless exchange is None or a memory in rows, and there is a bound that it serves."""
-    check_count(name, "exchange", exchange)
-    if exchange is not None and max_points is None:
-        raise ValueError(
-            f"{name}: points are exchanged once there are max_points of them; give max_points, or "
-            "exchange=None."
-        )
 
 
 def _strained(factor: np.ndarray, energies: np.ndarray) -> bool:

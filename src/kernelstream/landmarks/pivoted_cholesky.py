@@ -9,8 +9,9 @@ import numpy as np
 from kernelstream.arrays.draws import evenly_spaced, generator
 from kernelstream.arrays.namespaces import Array, as_dense, take_rows, to_float64, to_host
 from kernelstream.kernels import Kernel
-from kernelstream.landmarks.base import distinct_rows, factorise, finite
+from kernelstream.landmarks.base import Start
 from kernelstream.landmarks.fixed import FixedLandmarks, FixedState
+from kernelstream.landmarks.nystroem import distinct_rows, factorise, finite
 from kernelstream.serialization import stored
 from kernelstream.serialization.part import check_count
 
@@ -61,20 +62,19 @@ class PivotedCholesky(FixedLandmarks):
         """Number of landmarks."""
         return int(self.n_landmarks)
 
-    def start_rows(self) -> int:
+    def start_rows(self, of_all: bool = False) -> int:
         """Ten rows for each landmark, at least 500."""
         return max(10 * self.size, 500)
 
-    def begin(
-        self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int, wanted: int = 0
-    ) -> FixedState:
-        """Draw the landmarks from the rows X; all different rows if there are few."""
+    def begin(self, kernel: Kernel, start: Start) -> FixedState:
+        """Draw the landmarks from the rows; all different rows if there are few."""
+        X = start.X
         chosen = distinct_rows(X, self.size)
         if chosen is None:
             if not kernel.psd:  # the Gram matrix of the pivots would not show it
                 factorise(kernel, as_dense(take_rows(X, evenly_spaced(len(X), TRIED))))
-            rng = generator(seed, "landmarks")
-            chosen = draw_pivots(kernel, X, self.size, rng, weights)
+            rng = generator(start.seed, "landmarks")
+            chosen = draw_pivots(kernel, X, self.size, rng, start.weights)
         return FixedState(factorise(kernel, as_dense(take_rows(X, chosen))))
 
 

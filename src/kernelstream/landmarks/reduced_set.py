@@ -16,9 +16,17 @@ from kernelstream.arrays.namespaces import (
     weighted_gram,
 )
 from kernelstream.kernels import Kernel
-from kernelstream.landmarks.base import Basis, Clock, Projection, Span, transition
-from kernelstream.landmarks.exact import Everything
+from kernelstream.landmarks.base import (
+    Clock,
+    LandmarkState,
+    LandmarkStrategy,
+    Projection,
+    Start,
+    Vectors,
+)
+from kernelstream.landmarks.criteria import Everything
 from kernelstream.landmarks.growing import GrowingState
+from kernelstream.landmarks.nystroem import Span, transition
 from kernelstream.serialization import stored
 from kernelstream.serialization.part import check_count
 
@@ -29,7 +37,7 @@ CAPTURED = 1e-12  # share of the scatter that is not worth another input
 
 @stored
 @dataclass(frozen=True)
-class ReducedSetState:
+class ReducedSetState(LandmarkState):
     """Points with their factor, and what the rows weigh in these coordinates."""
 
     grown: GrowingState
@@ -48,7 +56,7 @@ class ReducedSetState:
 
 
 @stored
-class ReducedSet(Basis[ReducedSetState]):
+class ReducedSet(LandmarkStrategy[ReducedSetState]):
     """A fixed number of pre-images that span the leading directions of all rows so far.
 
     The rows of a block become points, as in :class:`Everything`; at its end, when there are more
@@ -92,9 +100,7 @@ class ReducedSet(Basis[ReducedSetState]):
     (20, 2)
     """
 
-    settles_late = False
-    starts_empty = True
-    preferred_batch = 256
+    kind = "reduced"
 
     def __init__(self, n_points: int | None = 256):
         self.n_points = n_points
@@ -103,22 +109,20 @@ class ReducedSet(Basis[ReducedSetState]):
         """Raise ``ValueError`` in words when a parameter makes no sense."""
         check_count("ReducedSet", "n_points", self.n_points)
 
-    def begin(
-        self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int, wanted: int = 0
-    ) -> ReducedSetState:
+    def begin(self, kernel: Kernel, start: Start) -> ReducedSetState:
         """Start with no points."""
-        grown = Everything().begin(kernel, X, weights, seed)
+        grown = Everything().begin(kernel, start)
         return ReducedSetState(grown, 0.0 * grown.span.factor)
 
     def coordinates(self, kernel: Kernel, state: ReducedSetState, X: Array) -> Array:
         """Coordinates of rows, in float64."""
         return Everything().coordinates(kernel, state.grown, X)
 
-    def measures(self, state: ReducedSetState) -> bool:
-        """Rows become points while they are read."""
-        return False
+    def admits(self, state: ReducedSetState) -> bool:
+        """Rows become landmarks while they are read."""
+        return True
 
-    def project(
+    def admit(
         self,
         kernel: Kernel,
         state: ReducedSetState,
@@ -127,7 +131,7 @@ class ReducedSet(Basis[ReducedSetState]):
         clock: Clock,
     ) -> tuple[ReducedSetState, Projection]:
         """Append the rows, express the block, and add it to the scatter."""
-        grown, block = Everything().project(kernel, state.grown, X, weights, clock)
+        grown, block = Everything().admit(kernel, state.grown, X, weights, clock)
         if self.n_points is None:
             return ReducedSetState(grown, state.scatter), block
         n = int(block.Z.shape[0])  # fewer than there are when the basis must be revised first
@@ -137,14 +141,15 @@ class ReducedSet(Basis[ReducedSetState]):
         return ReducedSetState(grown, scatter), block
 
     def revise(
-        self, kernel: Kernel, state: ReducedSetState, clock: Clock
-    ) -> tuple[ReducedSetState, Array] | None:
+        self, kernel: Kernel, state: ReducedSetState, clock: Clock, vectors: Vectors | None = None
+    ) -> tuple[ReducedSetState, Array | None] | None:
         """Compress when there are too many points; else take them in a better order if need be."""
         if self.n_points is None or state.span.rank <= self.n_points:
             change = Everything().revise(kernel, state.grown, clock)
             if change is None:
                 return None
             grown, T = change
+            assert T is not None
         else:
             grown = compress(kernel, state.span, state.scatter, self.n_points)
             T = transition(kernel, state.span, grown.span)
@@ -186,8 +191,8 @@ def compress(kernel: Kernel, span: Span, scatter: Array, n_points: int) -> Growi
         columns = np.vstack([columns, column])
         found = found.joined_by(look)
     inputs = like(found.support[len(D) :], span.points, span.points.dtype)
-    empty = Everything().begin(kernel, span.points, None, 0)
-    return Everything().project(kernel, empty, inputs, None, Clock(0, 0))[0]
+    empty = Everything().begin(kernel, Start(span.points))
+    return Everything().admit(kernel, empty, inputs, None, Clock(0, 0))[0]
 
 
 def improve(found: _Found, y: np.ndarray) -> _Look:

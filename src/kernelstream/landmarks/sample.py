@@ -32,7 +32,7 @@ MOST_PIECES, SHORT = 64, 16
 
 
 @dataclass(frozen=True)
-class Sample:
+class UniformSample:
     """Sampled rows as a log of accepted rows and a table of those that are still in.
 
     The log makes an update cost the accepted rows only, and leaves earlier states valid: nothing
@@ -79,53 +79,67 @@ class Sample:
         that they had when they came.
         """
         edges = np.cumsum([0, *(int(block[0].shape[0]) for block in blocks)])
-        n = int(edges[-1])
+        now = -(clock.row + int(edges[-1])) * clock.log_forgetting
+        rows, priority, own, best_of_others = self.candidates_among(blocks, clock)
+        threshold = max(self.threshold, best_of_others)
+        old = np.zeros(0) if self.priority is None else self.priority
+        # only the best of the new rows may get a place
+        enters = priority > old.min() if len(old) == self.size else np.ones(len(rows), dtype=bool)
+        threshold = max(threshold, float(priority[~enters].max(initial=-np.inf)))
+        if not enters.any():
+            return replace(self, threshold=threshold, now=now)
+        rows, priority = rows[enters], priority[enters]
+        own = None if own is None else own[enters]
+        if len(rows) > self.size:
+            kept, best = largest(priority, self.size)
+            threshold, rows, priority = max(threshold, best), rows[kept], priority[kept]
+            own = None if own is None else own[kept]
+        joined = self.with_entries(blocks, edges, rows, priority, own)
+        if len(joined.priority) > self.size:
+            kept, best = largest(joined.priority, self.size)
+            threshold = max(threshold, best)
+            joined = joined.only(kept)
+        return replace(joined, threshold=threshold, now=now).tidied()
+
+    def candidates_among(
+        self, blocks: Sequence[tuple[Any, ...]], clock: Clock
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, float]:
+        """Rows that may enter, their priorities and log weights, and the best of the others.
+
+        None: all log weights are zero.
+        """
+        n = sum(int(block[0].shape[0]) for block in blocks)
         draws = self.noise(clock, n)
         given = any(block[-1] is not None for block in blocks)
-        weighted = given or clock.log_forgetting != 0.0
-        if weighted:
-            entering, best_of_others = np.arange(n), -np.inf
-        else:
-            entering, draws, best_of_others = self.contenders(draws)
-        entry, own = gumbel(draws), np.zeros(len(entering))
-        if weighted:
-            own -= (clock.row + entering) * clock.log_forgetting
+        if not given and clock.log_forgetting == 0.0:
+            rows, draws, best_of_others = self.contenders(draws)
+            return rows, gumbel(draws), None, best_of_others
+        rows = np.arange(n)
+        own = -(clock.row + rows) * clock.log_forgetting
         if given:
             ones = [np.ones(int(b[0].shape[0])) if b[-1] is None else b[-1] for b in blocks]
             own += np.log(np.concatenate(ones))
-        entry += own
-        now = -(clock.row + n) * clock.log_forgetting
+        return rows, gumbel(draws) + own, own, -np.inf
+
+    def with_entries(
+        self,
+        blocks: Sequence[tuple[Any, ...]],
+        edges: np.ndarray,
+        rows: np.ndarray,
+        priority: np.ndarray,
+        own: np.ndarray | None,
+    ) -> Self:
+        """The sample with some rows of the blocks more, perhaps more than it has places."""
         old = np.zeros(0) if self.priority is None else self.priority
-        threshold, log_weight = max(self.threshold, best_of_others), self.log_weight
-        if len(old) == self.size:
-            enters = entry > old.min()
-            threshold = max(threshold, float(entry[~enters].max(initial=-np.inf)))
-            if not enters.any():
-                return replace(self, threshold=threshold, now=now)
-            entering, entry, own = entering[enters], entry[enters], own[enters]
-        elif len(entering) > self.size:
-            kept, best = largest(entry, self.size)
-            threshold = max(threshold, best)
-            entering, entry, own = entering[kept], entry[kept], own[kept]
-        if weighted or log_weight is not None:
+        log_weight = self.log_weight
+        if own is not None or log_weight is not None:
             before = np.zeros(len(old)) if log_weight is None else log_weight
-            log_weight = np.concatenate([before, own])
-        log_length = sum(int(chunk.shape[0]) for chunk in self.rows)
-        priority = np.concatenate([old, entry])
-        position = np.concatenate(
-            [
-                np.zeros(0, dtype=np.intp) if self.position is None else self.position,
-                log_length + np.arange(len(entering)),
-            ]
-        )
-        if len(priority) > self.size:
-            kept, best = largest(priority, self.size)
-            threshold = max(threshold, best)
-            priority, position = priority[kept], position[kept]
-            log_weight = None if log_weight is None else log_weight[kept]
-        of_block = np.searchsorted(entering, edges)
+            log_weight = np.concatenate([before, np.zeros(len(rows)) if own is None else own])
+        length = sum(int(chunk.shape[0]) for chunk in self.rows)
+        places = np.zeros(0, dtype=np.intp) if self.position is None else self.position
+        of_block = np.searchsorted(rows, edges)
         chosen = [
-            (block, entering[a:b] - edge)
+            (block, rows[a:b] - edge)
             for block, edge, a, b in zip(blocks, edges, of_block, of_block[1:], strict=False)
             if b > a
         ]
@@ -133,16 +147,23 @@ class Sample:
             name: (*getattr(self, name), *(take_rows(block[i], index) for block, index in chosen))
             for i, name in enumerate(self.LOGS)
         }
-        grown = replace(
+        return replace(
             self,
             **logs,
-            priority=priority,
-            position=position,
+            priority=np.concatenate([old, priority]),
+            position=np.concatenate([places, length + np.arange(len(rows))]),
             log_weight=log_weight,
-            threshold=threshold,
-            now=now,
         )
-        return grown.tidied()
+
+    def only(self, kept: np.ndarray) -> Self:
+        """Some of the rows that are in; the others are dead rows of the log."""
+        log_weight = None if self.log_weight is None else self.log_weight[kept]
+        return replace(
+            self,
+            priority=self.priority[kept],
+            position=self.position[kept],
+            log_weight=log_weight,
+        )
 
     def offer_all(self, kept: Sequence[Array], weights: np.ndarray | None, clock: Clock) -> Self:
         """The sample after rows that are all at hand: numbers are drawn for so many at a time."""
@@ -229,6 +250,10 @@ class Sample:
             name: (kept,) for name, kept in zip(self.LOGS, self.held(), strict=True)
         }
         return replace(self, **logs, position=np.arange(len(self)))
+
+    def with_rows(self, rows: Array) -> Self:
+        """The same sample with its rows, in one piece, in other units."""
+        return replace(self, rows=(rows,), position=np.arange(len(self)))
 
     def as_stored(self) -> Self:
         """Without dead rows: their number hangs on how many blocks were offered together."""

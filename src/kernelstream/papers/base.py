@@ -134,5 +134,5 @@ class PaperMethod(StreamingKernelPCA):
         return own_way and self._paper_centres
 
     @abstractmethod
-    def _basis_and_tracker(self) -> tuple[landmarks.Basis, trackers.Tracker]:
+    def _basis_and_tracker(self) -> tuple[landmarks.LandmarkStrategy, trackers.Tracker]:
         """The parts that make the method."""

@@ -126,7 +126,7 @@ def learn(rule: Rule, X: np.ndarray, w: np.ndarray, schedule: Schedule) -> np.nd
     w : array of shape (d,)
         The start.
     schedule : Schedule
-        One step for all components (no :class:`~kernelstream.papers.schedules.Automatic`,
+        One step for all components (no :class:`~kernelstream.papers.schedules.AutomaticRate`,
         which has one for each).
 
     Examples

@@ -11,8 +11,8 @@ import numpy as np
 from kernelstream.serialization import Part, as_number, check_count, stored
 
 __all__ = [
-    "Automatic",
-    "Constant",
+    "AutomaticRate",
+    "ConstantRate",
     "EigenvalueAnnealed",
     "InverseTime",
     "Schedule",
@@ -62,7 +62,7 @@ class Schedule(Part):
 
 
 @stored
-class Constant(Schedule):
+class ConstantRate(Schedule):
     """The same step always: η.
 
     Parameters
@@ -72,7 +72,7 @@ class Constant(Schedule):
 
     Examples
     --------
-    >>> Constant(0.1).steps(1, 3)
+    >>> ConstantRate(0.1).steps(1, 3)
     array([0.1, 0.1, 0.1])
     """
 
@@ -143,7 +143,7 @@ class EigenvalueAnnealed(Schedule):
     KHA/et of Günter, Schraudolph and Vishwanathan ("Fast iterative kernel principal component
     analysis", JMLR 8, 2007): a component of small variance needs a larger step to move as fast as
     the first. λ is estimated along the stream, and no λ_i counts as less than ``|λ|/1000``. Unlike
-    :class:`Automatic` it has η₀ and τ to tune, η₀ in units of 1/k(x, x).
+    :class:`AutomaticRate` it has η₀ and τ to tune, η₀ in units of 1/k(x, x).
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ class EigenvalueAnnealed(Schedule):
 
 
 @stored
-class Automatic(Schedule):
+class AutomaticRate(Schedule):
     """Steps that need no tuning: ``η_i = 3 / ((t + 2) λ_i)``, λ_i estimated along the stream.
 
     With a step of c/(tλ_i) Sanger's rule averages ``z y_i / λ_i`` over the rows, one power
@@ -203,9 +203,9 @@ class Automatic(Schedule):
 
     Examples
     --------
-    >>> Automatic().steps(1, 3)
+    >>> AutomaticRate().steps(1, 3)
     array([1.  , 0.75, 0.6 ])
-    >>> Automatic(floor=0.01).steps(10**6, 1)
+    >>> AutomaticRate(floor=0.01).steps(10**6, 1)
     array([0.01])
     """
 
@@ -223,13 +223,13 @@ class Automatic(Schedule):
 
     def repeated(self, period: int) -> Schedule:
         """Slow down after the first pass."""
-        return Automatic(self.floor, period) if self.period is None else self
+        return AutomaticRate(self.floor, period) if self.period is None else self
 
     def check(self) -> None:
         """Raise ``ValueError`` in words when a parameter makes no sense."""
-        check_count("Automatic", "period", self.period)
+        check_count("AutomaticRate", "period", self.period)
         if not 0 <= as_number(self.floor) < 1:
-            raise ValueError(f"Automatic: floor must be in [0, 1), got {self.floor!r}.")
+            raise ValueError(f"AutomaticRate: floor must be in [0, 1), got {self.floor!r}.")
 
 
 def resolve(spec: Any) -> Schedule:
@@ -243,14 +243,14 @@ def resolve(spec: Any) -> Schedule:
     Examples
     --------
     >>> resolve("auto")
-    Automatic()
+    AutomaticRate()
     >>> resolve(0.1)
-    Constant(eta=0.1)
+    ConstantRate(eta=0.1)
     """
     if isinstance(spec, str) and spec == "auto":
-        return Automatic()
+        return AutomaticRate()
     if not math.isnan(number := as_number(spec)):
-        spec = Constant(number)
+        spec = ConstantRate(number)
     if isinstance(spec, Schedule):
         spec.check()
         return spec

@@ -13,16 +13,18 @@
 from kernelstream.plot.explanations import component_curves, row_causes
 from kernelstream.plot.models import basis, contours, embedding, scree
 from kernelstream.plot.monitor import (
+    ControlChart,
     adaptation_chart,
     contribution_bars,
     contribution_map,
-    control_chart,
     control_charts,
+    monitor_charts,
     score_plot,
 )
 from kernelstream.plot.streams import LearningCurve, follow, learning_curve
 
 __all__ = [
+    "ControlChart",
     "LearningCurve",
     "adaptation_chart",
     "basis",
@@ -30,11 +32,11 @@ __all__ = [
     "contours",
     "contribution_bars",
     "contribution_map",
-    "control_chart",
     "control_charts",
     "embedding",
     "follow",
     "learning_curve",
+    "monitor_charts",
     "row_causes",
     "score_plot",
     "scree",

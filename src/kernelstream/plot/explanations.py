@@ -124,62 +124,48 @@ def row_causes(
     row = x if np.ndim(x) == 2 else np.asarray(x)[None]
     if np.ndim(row) != 2 or len(row) != 1:
         raise ValueError(f"x is one row; got an array of shape {np.shape(x)}.")
-    told: RowExplanation = model.explain(row, n_columns, reference)[0]
-    if reference is None:
-        usual = model.stream_.kept_rows()
-    else:
-        usual = to_host(reference).astype(float)
-    assert usual is not None  # explain has looked for them already
+    explanation = model.explain(row, n_columns, reference)[0]
+    usual = model.stream_.kept_rows() if reference is None else to_host(reference).astype(float)
+    assert usual is not None  # explain has used them already
+    found = explanation.causes
     if ax is None:
-        ax = axes(None, size=(7.5, 1.6 + 0.55 * max(len(told.causes), 1)))
+        ax = axes(None, size=(7.5, 1.6 + 0.55 * max(len(found), 1)))
     names = [str(name) for name in getattr(model, "feature_names_in_", ())]
     names = names or [f"x{i}" for i in range(usual.shape[1])]
-    places = np.arange(len(told.causes))
-    for place, cause in zip(places, told.causes, strict=True):
-        column = usual[:, names.index(cause.name)]
-        unit = float(np.nanstd(column)) or 1.0
-        middle = float(np.nanmean(column))
-        low, high = (np.nanpercentile(column, USUAL) - middle) / unit
-        actual, expected = (cause.actual - middle) / unit, (cause.expected - middle) / unit
-        first = place == 0  # one entry of the legend each
-        ax.barh(
-            place,
-            high - low,
-            0.5,
-            low,
-            color=QUIET,
-            alpha=0.35,
-            label="nine of ten rows" if first else None,
-        )
-        ax.plot([expected, actual], [place, place], color=INK, lw=1.0)
-        ax.plot(
-            expected,
-            place,
-            "o",
-            mfc="white",
-            mec=INK,
-            ms=8,
-            label="expected" if first else None,
-        )
-        ax.plot(actual, place, "o", color=ACCENT, ms=8, label="actual" if first else None)
-        ax.annotate(
-            f"{cause.actual:.4g}, expected {cause.expected:.4g}: {cause.share:.0%} of the error",
-            (max(actual, expected, high), place),
-            (12, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize="small",
-        )
-    ax.set_yticks(places, [cause.name for cause in told.causes])
-    if told.causes:
-        ax.set_ylim(len(told.causes) - 0.4, -0.6)  # the first cause on top
+    for place, cause in enumerate(found):
+        _draw_cause(ax, explanation, place, usual[:, names.index(cause.name)])
+    ax.set_yticks(range(len(found)), [cause.name for cause in found])
+    if found:
+        ax.set_ylim(len(found) - 0.4, -0.6)  # the first column on top
         left, right = ax.get_xlim()
         width = right - left
-        ax.set_xlim(left - 0.05 * width, right + 0.9 * width)  # room for the words
+        ax.set_xlim(left - 0.05 * width, right + 0.9 * width)  # room for the text
         above = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "borderpad": 0.0}
         ax.legend(frameon=False, fontsize="small", ncols=3, **above)
     else:
         ax.text(0.5, 0.5, "no single column is behind it", transform=ax.transAxes, ha="center")
         ax.set_xticks([])
-    title = f"error {told.error:.3g}, p = {told.p_value:.2g}"
+    title = f"error {explanation.error:.3g}, p = {explanation.p_value:.2g}"
     return set_labels(ax, title, xlabel="deviations from the mean of the rows learned")
+
+
+def _draw_cause(ax: Any, explanation: RowExplanation, place: int, column: np.ndarray) -> None:
+    """One column: its usual values as a bar, the expected and the actual one as marks."""
+    cause = explanation.causes[place]
+    unit, middle = float(np.nanstd(column)) or 1.0, float(np.nanmean(column))
+    low, high = (np.nanpercentile(column, USUAL) - middle) / unit
+    actual, expected = (cause.actual - middle) / unit, (cause.expected - middle) / unit
+    # One entry of the legend each.
+    labels = ("nine of ten rows", "expected", "actual") if place == 0 else (None, None, None)
+    ax.barh(place, high - low, 0.5, low, color=QUIET, alpha=0.35, label=labels[0])
+    ax.plot([expected, actual], [place, place], color=INK, lw=1.0)
+    ax.plot(expected, place, "o", mfc="white", mec=INK, ms=8, label=labels[1])
+    ax.plot(actual, place, "o", color=ACCENT, ms=8, label=labels[2])
+    ax.annotate(
+        f"{cause.actual:.4g}, expected {cause.expected:.4g}: {cause.share:.0%} of the error",
+        (max(actual, expected, high), place),
+        (12, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize="small",
+    )

@@ -5,7 +5,8 @@ Nothing is shown or saved: that is for the caller.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import cycle
 from typing import Any
@@ -15,17 +16,62 @@ import numpy as np
 from kernelstream.anomaly import Contributions, KernelMonitor, Records
 from kernelstream.plot import drawing
 
-# Okabe and Ito's colours: told apart by everyone, and on grey paper by their lightness.
+# Okabe and Ito's colors: told apart by everyone, and on grey paper by their lightness.
 BLUE, ORANGE, GREEN, YELLOW = "#0072B2", "#D55E00", "#009E73", "#E69F00"
 BLACK, GREY, PALE = "#1A1A1A", "#8A8A8A", "#DDE6EE"
-TITLES = {"index": "index M", "lasting": "lasting", "t2": "T²", "spe": "SPE"}
-# What one chart shows: the first that a record has.
-STATISTICS = {
-    "smoothed": "smoothed index",
-    "index": "index",
-    "reconstruction_error": "reconstruction error",
-}
 DISPLAYED = (0.05, 0.01)
+
+
+@dataclass(frozen=True)
+class ControlChart:
+    """One control chart of a monitor: a statistic of its records, and the limits beside it.
+
+    Attributes
+    ----------
+    statistic : str
+        Drawn as a line.
+    title : str
+        What it is.
+    limits : tuple of str
+        Its limits, the one that decides first.
+    dots : str or None
+        A statistic that is drawn as dots on the same chart.
+    logarithmic : bool
+        Whether its axis is.
+    """
+
+    statistic: str
+    title: str
+    limits: tuple[str, ...] = ()
+    dots: str | None = None
+    logarithmic: bool = True
+
+
+def monitor_charts(columns: Container[str]) -> list[ControlChart]:
+    """The control charts of a monitor: index, persistent shifts, T², SPE and drift.
+
+    Parameters
+    ----------
+    columns : container of str
+        The fields that are known of each record: charts of other ones are left out.
+
+    Returns
+    -------
+    list of ControlChart
+
+    Examples
+    --------
+    >>> [chart.title for chart in monitor_charts({"smoothed", "lasting", "t2"})]
+    ['index M', 'persistent shifts', 'T²']
+    """
+    charts = (
+        ControlChart("smoothed", "index M", ("limit", "event_limit"), "index"),
+        ControlChart("lasting", "persistent shifts", ("lasting_limit",)),
+        ControlChart("t2", "T²", ("t2_limit",)),
+        ControlChart("spe", "SPE", ("spe_limit",)),
+        ControlChart("drift_largest_shift", "drift since fit [sd]", logarithmic=False),
+    )
+    return [chart for chart in charts if chart.statistic in columns]
 
 
 def control_charts(
@@ -36,7 +82,7 @@ def control_charts(
 ) -> Any:
     """The control charts, one below the other: index with its smoothed version, lasting, T², SPE.
 
-    Logarithmic, with the limits of 95 and 99 %. The first two raise alarms: the index of a single
+    Logarithmic, with the limits of 95% and 99%. The first two raise alarms: the index of a single
     row over the dotted line, the smoothed one or ``lasting`` over the others. Events are shaded;
     alarms are marked; where T² does not see what the index sees, it is marked as blind.
 
@@ -49,7 +95,7 @@ def control_charts(
     axes : sequence of four Axes, optional
         Of three, where ``lasting`` is left out.
     spans : mapping of name to (start, stop), optional
-        Stretches of time to shade, such as training and calibration.
+        Periods of time to shade, such as training and calibration.
 
     Returns
     -------
@@ -65,84 +111,52 @@ def control_charts(
     >>> [axis.get_yscale() for axis in axes]
     ['log', 'log', 'log', 'log']
     """
-    names = list(TITLES)
-    looks = bool(np.isfinite(records.column("lasting_limit")).all())
-    if not looks or (axes is not None and len(axes) < len(names)):
-        names.remove("lasting")
-    axes = drawing.axes(axes, rows=len(names), size=(9, 2.15 * len(names)))
+    smooth = monitor.smooth is not None
+    known = ["smoothed", "t2", "spe", *(["lasting"] if smooth else [])]
+    if axes is not None and len(axes) < len(known):
+        known.remove("lasting")
+    charts = monitor_charts(known)
+    axes = drawing.axes(axes, rows=len(charts), size=(9, 2.15 * len(charts)))
     times = _times(records)
-    for axis, name in zip(axes, names, strict=True):
+    for axis, chart in zip(axes, charts, strict=True):
         _shade_spans(axis, spans or {})
-        _shade_events(axis, records, times, color=ORANGE, alpha=0.13)
-        values = np.maximum(records.column(name), np.finfo(float).tiny)
-        axis.plot(times, values, ".", ms=2.5, color=GREY if name == "index" else BLUE, alpha=0.7)
-        if name == "index":
-            axis.plot(times, records.column("smoothed"), color=BLUE, lw=1.4, label="smoothed")
-            alarms = records.column("alarm")
-            axis.plot(times[alarms], values[alarms], ".", ms=4, color=ORANGE, label="alarm")
-            if looks:
-                single = records.column("index_limit")
-                axis.plot(times, single, ":", color=BLACK, lw=0.9, label="single row")
-        if name == "t2":
-            blind = records.column("t2_blind")
-            name_of_mark = "blind" if blind.any() else None
-            axis.plot(times[blind], values[blind], "x", ms=4, color=ORANGE, label=name_of_mark)
-        _draw_limits(axis, records, monitor, name, times)
-        axis.set(yscale="log", ylabel=TITLES[name])
+        _shade_events(axis, records, times)
+        _draw_statistics(axis, chart, records, times, smooth)
+        _draw_limits(axis, chart, records, times, monitor)
+        axis.set(yscale="log", ylabel=chart.title)
         axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
     axes[-1].set_xlabel("time")
     return np.asarray(axes)
 
 
-def _draw_limits(
-    axis: Any, records: Records, monitor: KernelMonitor, name: str, times: Any
+def _draw_statistics(
+    axis: Any, chart: ControlChart, records: Records, times: np.ndarray, smooth: bool
 ) -> None:
-    """95 and 99 %, moving as the limit at alpha moved; of the smoothed index where that alarms."""
-    which = "smoothed" if name == "index" and monitor.smooth is not None else name
-    moved = records.column("limit" if name == "index" else f"{name}_limit")
-    known: Any = monitor.limits_[which]
+    """Values of single rows as dots, smoothed ones as a line; alarms and blind rows are marked."""
+    values = np.maximum(records.column(chart.dots or chart.statistic), np.finfo(float).tiny)
+    axis.plot(times, values, ".", ms=2.5, color=GREY if chart.dots else BLUE, alpha=0.7)
+    if chart.dots:
+        axis.plot(times, records.column(chart.statistic), color=BLUE, lw=1.4, label=chart.statistic)
+        alarms = records.column("alarm")
+        axis.plot(times[alarms], values[alarms], ".", ms=4, color=ORANGE, label="alarm")
+        if smooth:
+            single = records.column(f"{chart.dots}_limit")
+            axis.plot(times, single, ":", color=BLACK, lw=0.9, label="single row")
+    if chart.statistic == "t2":
+        blind = records.column("t2_blind")
+        label = "blind" if blind.any() else None
+        axis.plot(times[blind], values[blind], "x", ms=4, color=ORANGE, label=label)
+
+
+def _draw_limits(
+    axis: Any, chart: ControlChart, records: Records, times: np.ndarray, monitor: KernelMonitor
+) -> None:
+    """95% and 99%, moving as the limit at alpha moved; of the smoothed index where that alarms."""
+    deciding = chart.statistic if monitor.smooth is not None or not chart.dots else chart.dots
+    limits: Any = monitor.limits_[deciding]
     for alpha, style in zip(DISPLAYED, ("--", "-"), strict=True):
-        path = moved * known[alpha] / known[monitor.alpha_]
+        path = records.column(chart.limits[0]) * limits[alpha] / limits[monitor.alpha_]
         axis.plot(times, path, style, color=BLACK, lw=0.9, label=f"{1 - alpha:.0%}")
-
-
-def control_chart(records: Sequence[Any], *, ax: Any = None) -> Any:
-    """The index of a monitored stream with its limit; alarms are marked, events shaded.
-
-    Parameters
-    ----------
-    records : sequence of records
-        Of a ``KernelMonitor``, or lines of ``kernelstream monitor`` as dictionaries.
-    ax : matplotlib Axes, optional
-
-    Returns
-    -------
-    Axes
-
-    Examples
-    --------
-    >>> lines = [{"t2": 2.0, "reconstruction_error": e, "limit": 0.5, "alarm": e > 0.5}
-    ...          for e in (0.1, 0.2, 0.9)]
-    >>> control_chart(lines).get_ylabel()
-    'reconstruction error'
-    """
-    lines = [r for r in records if _field(r, "error") is None]
-    if not lines:
-        raise ValueError("There are no records to show.")
-    name = next(name for name in STATISTICS if _field(lines[0], name) is not None)
-    number = np.arange(1, len(lines) + 1)
-    values = np.array([float(_field(r, name)) for r in lines])
-    limits = np.array([float(_field(r, "limit")) for r in lines])
-    alarm = np.array([bool(_field(r, "alarm")) for r in lines])
-    ax = drawing.axes(ax)
-    _shade_events(ax, lines, number, color=drawing.ACCENT, alpha=0.12)
-    ax.plot(number, values, color=drawing.INK, lw=0.9, label=STATISTICS[name])
-    ax.plot(number, limits, color=drawing.QUIET, lw=1.4, ls="--", label="limit")
-    ax.plot(number[alarm], values[alarm], "o", ms=3.5, color=drawing.ACCENT, label="alarm")
-    if np.all(values > 0) and values.max() > 20 * np.median(values):
-        ax.set_yscale("log")
-    ax.legend(frameon=False, ncols=4, fontsize="small", loc="upper left", bbox_to_anchor=(0, 1.12))
-    return drawing.set_labels(ax, xlabel="row", ylabel=STATISTICS[name])
 
 
 def contribution_bars(
@@ -320,7 +334,7 @@ def adaptation_chart(records: Records, axes: Any = None) -> Any:
         (("largest_scale", "largest change of a deviation [×]"), ("overlap", "overlap of axes")),
     )
     for axis, pair in zip(axes, shown, strict=True):
-        for start, stop in _stretches(~records.column("learned")):
+        for start, stop in _periods(~records.column("learned")):
             axis.axvspan(times[start], times[stop], color=PALE, lw=0)
         for (name, label), colour in zip(pair, (BLUE, ORANGE), strict=True):
             axis.plot(times, records.column(f"drift.{name}"), color=colour, label=label)
@@ -346,18 +360,14 @@ def _shade_spans(axis: Any, spans: Mapping[str, tuple[Any, Any]]) -> None:
         axis.axvspan(start, stop, color=colour, lw=0, label=name)
 
 
-def _shade_events(axis: Any, records: Sequence[Any], times: np.ndarray, **style: Any) -> None:
-    in_event = np.array([_field(record, "event") is not None for record in records])
-    for number, (start, stop) in enumerate(_stretches(in_event)):
+def _shade_events(axis: Any, records: Records, times: np.ndarray) -> None:
+    in_event = np.array([record.event is not None for record in records])
+    for number, (start, stop) in enumerate(_periods(in_event)):
         label = "event" if number == 0 else None
-        axis.axvspan(times[start], times[stop], lw=0, label=label, **style)
+        axis.axvspan(times[start], times[stop], lw=0, label=label, color=ORANGE, alpha=0.13)
 
 
-def _stretches(flags: np.ndarray) -> list[tuple[int, int]]:
+def _periods(flags: np.ndarray) -> list[tuple[int, int]]:
     """First and last row of each run of true flags."""
     edges = np.flatnonzero(np.diff(np.r_[False, flags, False].astype(int)))
     return [(int(a), int(b) - 1) for a, b in zip(edges[::2], edges[1::2], strict=True)]
-
-
-def _field(record: Any, name: str) -> Any:
-    return record.get(name) if isinstance(record, dict) else getattr(record, name, None)

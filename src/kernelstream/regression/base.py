@@ -98,9 +98,9 @@ class OnePassRidge(KernelEstimator):
             raise ValueError("a regression without targets")
         return int(waiting[0].targets.shape[1])
 
-    def _stays(self, basis: landmarks.Basis) -> bool:
+    def _stays(self, basis: landmarks.LandmarkStrategy) -> bool:
         """Whether the library chooses how centroids behave, and keeps them where they are."""
-        chosen_here = not isinstance(self.basis, landmarks.Basis)
+        chosen_here = not isinstance(self.basis, landmarks.LandmarkStrategy)
         return chosen_here and isinstance(basis, landmarks.Centroids) and self.forgetting == 1.0
 
     def set_stream(self, stream: Stream) -> None:
@@ -184,7 +184,7 @@ class OnePassRidge(KernelEstimator):
     def _learn_from_all(self, rows: Rows) -> Stream:
         """Points may follow the rows while they are chosen, and stay from then on."""
         begun = self.new_stream(rows.X)
-        learned = free_points(self, begun).learn_all(rows)
+        learned = with_moving_points(self, begun, True).learn_all(rows)
         return learned.with_chain(basis=begun.chain.basis)
 
     @abstractmethod
@@ -247,7 +247,7 @@ class Regression:
     """Predictions as functions on input space: ``k(X, D) F B + b``."""
 
     kernel: Any
-    basis: landmarks.Basis
+    basis: landmarks.LandmarkStrategy
     basis_state: Any
     prediction: Prediction
     double: bool  # whether kernel values of single precision are too rough for the coefficients
@@ -255,7 +255,7 @@ class Regression:
     @cached_property
     def over_points(self) -> Array:
         """F B, the coefficients over the points, float64."""
-        return self.basis.span(self.basis_state).factor @ self.prediction.coefficients
+        return self.basis_state.span.factor @ self.prediction.coefficients
 
     def predict(self, X: Array) -> Array:
         """Predictions of rows.
@@ -265,7 +265,7 @@ class Regression:
         in float64 where they have to be.
         """
         X = to_float64(X) if self.double else X
-        K = self.kernel.block(X, self.basis.span(self.basis_state).prepared(self.kernel, X))
+        K = self.kernel.block(X, self.basis_state.span.prepared(self.kernel, X))
         return to_float64(K) @ self.over_points + self.prediction.intercept
 
 
@@ -291,20 +291,12 @@ def mean_targets(estimator: OnePassRidge) -> np.ndarray:
     return to_host(state.targets.origin + state.targets.total / state.moments.weight)
 
 
-def free_points(estimator: OnePassRidge, stream: Stream) -> Stream:
-    """The stream for a pass that looks for points: they may follow the rows."""
+def with_moving_points(estimator: OnePassRidge, stream: Stream, moving: bool) -> Stream:
+    """The stream for a pass that looks for points, which may move, or for one after it."""
     basis = stream.chain.basis
     if not estimator._stays(basis):
         return stream
-    return stream.with_chain(basis=clone(basis).set_params(follows=True))
-
-
-def fixed_points(estimator: OnePassRidge, stream: Stream) -> Stream:
-    """The stream after that pass: its points stay from now on."""
-    basis = stream.chain.basis
-    if not estimator._stays(basis):
-        return stream
-    return stream.with_chain(basis=clone(basis).set_params(follows=False))
+    return stream.with_chain(basis=clone(basis).set_params(follows=moving))
 
 
 def targets_of(estimator: OnePassRidge, y: Any) -> np.ndarray:

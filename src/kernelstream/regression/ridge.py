@@ -36,7 +36,7 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
         As in :class:`StreamingKernelPCA`.
     gamma : float, str or None
         Width of a kernel given by name.
-    basis : str, int or Basis
+    basis : str, int or LandmarkStrategy
         The points that span the regression; an integer is a number of centroids. Centroids given
         by number stay where the first rows (in ``fit``: all rows) put them, because a weak ridge
         is spoiled by moments that were carried through a move; with ``forgetting`` below 1 they

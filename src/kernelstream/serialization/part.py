@@ -21,7 +21,7 @@ class Value:
 
 
 def state_class(part: type[Part]) -> Any:
-    """What a basis or a tracker learns: the S of ``Basis[S]``; None where it is not said."""
+    """State of a strategy or tracker: the S of ``LandmarkStrategy[S]``; None if undeclared."""
     for cls in part.__mro__:
         for base in vars(cls).get("__orig_bases__", ()):
             for argument in get_args(base):

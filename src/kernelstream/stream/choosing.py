@@ -25,7 +25,7 @@ import numpy as np
 from kernelstream.arrays.draws import evenly_spaced
 from kernelstream.arrays.namespaces import Array, as_dense, take_rows, to_float64, to_host
 from kernelstream.kernels import Kernel
-from kernelstream.landmarks.base import Span, factorise
+from kernelstream.landmarks.nystroem import Span, factorise
 from kernelstream.landmarks.optimized.kmeans import kmeans
 from kernelstream.landmarks.optimized.polish import Sampled, polish
 from kernelstream.landmarks.optimized.state import FEWEST, STEPS

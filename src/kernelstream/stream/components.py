@@ -20,7 +20,7 @@ from kernelstream.arrays.namespaces import (
 from kernelstream.arrays.threads import cores
 from kernelstream.certificates.rounding import moved_in_float32
 from kernelstream.kernels import Kernel
-from kernelstream.landmarks import Basis, Span
+from kernelstream.landmarks import LandmarkStrategy, Span
 from kernelstream.landmarks.base import Correction, KeptCorrection
 from kernelstream.landmarks.fixed import FixedState
 from kernelstream.serialization import stored
@@ -51,7 +51,7 @@ class Components:
     ----------
     kernel : Kernel
         The kernel.
-    basis : Basis
+    basis : LandmarkStrategy
         The landmark strategy.
     basis_state : object
         State of the landmark strategy.
@@ -74,7 +74,7 @@ class Components:
     """
 
     kernel: Kernel
-    basis: Basis
+    basis: LandmarkStrategy
     basis_state: Any
     span: Span
     vectors: Array  # (q, r) unit vectors, the components in coordinates
@@ -245,7 +245,7 @@ class Learned(Value):
             raise ValueError(f"a stream that has begun with the kernel {chain.kernel}")
         chain.basis.check_state(state.basis)
         chain.tracker.check_state(state.tracker)
-        rank = chain.basis.rank(state.basis)
+        rank = state.basis.span.rank
         if rank != sizes["rank"]:
             raise ValueError(f"{sizes['rank']} coordinates in a basis of {rank}")
 
@@ -259,7 +259,7 @@ class Learned(Value):
         chain, state = self.chain, self._state()
         sample = None
         if chain.tracker.kind != "sequential":
-            sample = chain.basis.correction(chain.kernel, state.basis)
+            sample = state.basis.correction(chain.kernel)
         values, vectors, mean = self.solve(sample)
         weight = state.moments.weight
         energy = state.moments.squared_norm / weight if weight > 0 else 0.0
@@ -274,7 +274,7 @@ class Learned(Value):
             kernel=chain.kernel,
             basis=chain.basis,
             basis_state=state.basis,
-            span=chain.basis.span(state.basis),
+            span=state.basis.span,
             vectors=vectors,
             variances=values,
             mean=mean,

@@ -12,8 +12,9 @@ from dataclasses import replace
 
 from kernelstream.arrays.draws import generator
 from kernelstream.arrays.threads import cores
-from kernelstream.landmarks.base import KeptCorrection, factorise, transition
+from kernelstream.landmarks.base import KeptCorrection
 from kernelstream.landmarks.fixed import FixedState, Landmarks
+from kernelstream.landmarks.nystroem import factorise, transition
 from kernelstream.landmarks.optimized.fewer import fewer_points
 from kernelstream.stream.components import Learned
 from kernelstream.stream.stream import Stream
@@ -23,7 +24,7 @@ def compress(stream: Stream, m: int) -> Stream:
     """The stream with m points, those rows that wait folded; the stream itself is not changed."""
     whole = stream.settled
     chain, state = whole.chain, whole.begun
-    span = chain.basis.span(state.basis)
+    span = state.basis.span
     least = chain.n_components if isinstance(chain.n_components, int) else 1
     if not least <= m < span.points.shape[0]:
         raise ValueError(
@@ -32,7 +33,7 @@ def compress(stream: Stream, m: int) -> Stream:
         )
     sample = None
     if chain.tracker.kind != "sequential":
-        sample = chain.basis.correction(chain.kernel, state.basis)
+        sample = state.basis.correction(chain.kernel)
     with cores():
         values, vectors, _ = chain.tracker.components(
             state.tracker, state.moments, chain.center, whole.learned.correction(sample)

@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kernelstream.arrays.draws import generator
-from kernelstream.arrays.namespaces import all_finite, like
+from kernelstream.arrays.namespaces import all_finite
 from kernelstream.arrays.threads import cores
 from kernelstream.certificates.sample import NAMING_ROWS, AuditSample
-from kernelstream.landmarks import Clock
-from kernelstream.landmarks.base import transition
+from kernelstream.landmarks import Start
+from kernelstream.landmarks.nystroem import transition
+from kernelstream.landmarks.sample import UniformSample
 from kernelstream.stream import signs
 from kernelstream.stream.buffer import Buffer
 from kernelstream.stream.robust import RobustWeights
@@ -46,15 +47,13 @@ def _learn_all(stream: Stream, rows: Rows) -> Stream:
         decided = stream.decide(rows.take(np.sort(few)).canonical(), rows)
         stream = replace(stream, learned=decided.learned)
     chain = stream.chain
-    # A sample of all rows has bad ones in it: a robust stream judges them in a first pass.
-    if wants_second_pass(stream) and not chain.robust:
-        clock, faded = forget(chain.tracker.forgetting, n, rows.weights, chain.seed, 0)
-        sample = chain.basis.draw(rows.X, faded, clock)
-        if sample is not None:
-            return take_signs(fold_in_one_pass(surveyed(stream, rows, sample), rows))
-    order = np.arange(n)
-    if chain.basis.order_free:
-        order = generator(chain.seed, "order").permutation(n)
+    in_order = chain.basis.kind in ("growing", "reduced")
+    # A sample of all rows has gross errors in it: a robust stream weights them in a first pass.
+    if wants_second_pass(stream) and not (in_order or chain.robust):
+        begun = with_sampled_landmarks(stream, rows)
+        if begun is not None:
+            return take_signs(fold_in_one_pass(begun, rows))
+    order = np.arange(n) if in_order else generator(chain.seed, "order").permutation(n)
     stream = stream.start(rows.take(order[: stream.start_rows]), rows).without_signs()
     if not wants_second_pass(stream):
         return take_signs(filled_by_all(stream, rows, lambda begun: begun.fold(rows)))
@@ -112,21 +111,29 @@ def filled_by_all(stream: Stream, rows: Rows, fold: Callable[[Stream], Stream]) 
     return found if all_finite(rows.X) else fold(replace(stream, scaler=found.scaler))
 
 
-def surveyed(stream: Stream, rows: Rows, sample: Any) -> Stream:
-    """The stream whose basis was chosen with a sample of all rows, and that has seen none yet."""
-    drawn = Rows(sample.sample()[0], sample.stands_for()).canonical()
+def with_sampled_landmarks(stream: Stream, rows: Rows) -> Stream | None:
+    """The stream with landmarks for a sample of all rows, before the first of them.
+
+    None if the sample has fewer different rows than there may be landmarks: there may be others
+    among the rest, which a first pass finds.
+    """
+    chain, n = stream.chain, len(rows)
+    clock, faded = forget(chain.tracker.forgetting, n, rows.weights, chain.seed, 0)
+    empty = UniformSample(chain.basis.start_rows(of_all=True))
+    sample = empty.offer_all((rows.X,), faded, clock)
+    drawn = Rows(sample.held()[0], sample.stands_for()).canonical()
     stream = stream.decide(drawn, rows)
-    chain = replace(stream.chain, basis=stream.chain.basis.in_units(stream.scaled))
     sample = sample.with_rows(stream.prepared(drawn.X))
-    clock = Clock(chain.seed, len(rows))
-    basis = chain.basis.survey(chain.kernel, sample, len(rows), clock, chain.wanted)
-    reference = like(np.zeros(0), basis.span.points)
-    return stream.with_state(chain.blank(basis, reference)).without_signs()
+    state = stream.chain.begin(sample.rows[0], drawn.weights, sample, n)
+    if stream.chain.basis.admits(state.basis) and len(sample) < n:
+        return None
+    return stream.with_state(state).without_signs()
 
 
 def wants_second_pass(stream: Stream) -> bool:
     """Whether statistics gathered in the finished basis would differ from those of one pass."""
-    return stream.chain.basis.settles_late and stream.chain.tracker.kind != "sequential"
+    chain = stream.chain
+    return chain.basis.kind in ("adaptive", "growing") and chain.tracker.kind != "sequential"
 
 
 def begin_first_pass(stream: Stream) -> Stream:
@@ -142,36 +149,39 @@ def begin_first_pass(stream: Stream) -> Stream:
 def share_of_first_pass(stream: Stream) -> float:
     """About how much of the time of two passes the first one takes."""
     chain, state = stream.chain, stream.state
-    draws = chain.only_points and chain.basis.draws(None if state is None else state.basis)
-    return DRAWING if draws else 0.5
+    drawing = chain.only_points and chain.basis.kind == "adaptive"
+    return DRAWING if drawing and not (state and chain.basis.admits(state.basis)) else 0.5
 
 
 def begin_second_pass(stream: Stream) -> Stream:
     """The finished basis, with no statistics yet: what a second pass over the rows begins with."""
     with cores():
         before = stream.caught_up.filling_anew()
-        stream = finish_basis(before).with_chain(only_points=False).blank()
+        stream = with_final_landmarks(before).with_chain(only_points=False).blank()
     judged = replace(stream.begun, judge=judge_of(before, stream))
     return stream.with_state(judged).without_signs()
 
 
 def judge_of(before: Stream, after: Stream) -> RobustWeights | None:
     """What rows were judged by, in the coordinates of the finished basis."""
-    judge, basis = before.begun.judge, before.chain.basis
-    old, new = basis.span(before.begun.basis), basis.span(after.begun.basis)
+    judge = before.begun.judge
+    old, new = before.begun.basis.span, after.begun.basis.span
     if judge is None or new is old:
         return judge
     return judge.rebase(transition(before.chain.kernel, old, new))
 
 
-def finish_basis(stream: Stream) -> Stream:
-    """The stream with the basis for a second pass, in which its statistics are not."""
+def with_final_landmarks(stream: Stream) -> Stream:
+    """The stream with landmarks for a second pass: for the sample that the first one has drawn."""
     chain, state = stream.chain, stream.begun
-    clock = Clock(chain.seed, state.n_rows)
-    basis = state.basis
-    if chain.only_points:
-        basis = chain.basis.look_back(chain.kernel, basis)
-    basis = chain.basis.finish(chain.kernel, basis, clock)
+    if chain.basis.kind != "adaptive":
+        return stream
+    basis = state.basis.reprojected(chain.kernel)
+    if basis.can_gain and not chain.basis.admits(basis):  # else all different rows are landmarks
+        sample = basis.sample
+        X, weights = sample.rows[0], sample.stands_for()
+        start = Start(X, weights, chain.seed, chain.wanted, sample, state.n_rows)
+        basis = chain.basis.begin(chain.kernel, start)
     return stream.with_state(replace(state, basis=basis))
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kernelstream.certificates import CertificateObserver
+from kernelstream.certificates.observer import CertificateObserver
 from kernelstream.serialization.part import Part
 from kernelstream.stream.state import State
 from kernelstream.stream.step import Chain

@@ -52,9 +52,8 @@ def kept_rows(stream: Stream) -> np.ndarray | None:
     """Rows that a model has kept, in the units of the data: a sample, or its points."""
     settled = stream.caught_up
     state = settled.begun
-    rows = settled.chain.basis.sampled(state.basis)
-    if rows is None:
-        rows = settled.chain.basis.span(state.basis).points
+    sample = state.basis.row_sample
+    rows = sample.held()[0] if sample is not None and len(sample) else state.basis.span.points
     scaling = settled.scaling
     if scaling is not None and not scaling.keeps_columns:
         return None

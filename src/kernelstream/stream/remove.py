@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from kernelstream.arrays.namespaces import Array, all_finite, like, to_host
-from kernelstream.certificates import CertificateObserver, rounding
+from kernelstream.certificates.observer import CertificateObserver, rounding
 from kernelstream.landmarks import Clock
 from kernelstream.landmarks.base import Measured
 from kernelstream.stream.state import Rows, State
@@ -55,7 +55,7 @@ def remove(stream: Stream, rows: Rows) -> Stream:
 def require_removable(chain: Chain, state: State) -> None:
     """Raise in words where a row cannot be taken back."""
     moved = state.observer is None or state.observer.ledger.stale_weight > 0.0
-    if not chain.basis.stays or moved:
+    if chain.basis.kind != "fixed" or moved:
         raise ValueError(
             "Rows can be removed from a model whose points stay where they are from the first row "
             f"on, such as landmarks.Landmarks, and those of {chain.basis} have moved, or may; the "
@@ -73,7 +73,7 @@ def without(
     chain: Chain, state: State, X: Array, weights: np.ndarray | None, targets: Array | None
 ) -> State:
     """The state without a block of rows."""
-    block = chain.basis.express(chain.kernel, state.basis, X)
+    block = chain.basis.project(chain.kernel, state.basis, X)
     clock = Clock(chain.seed, state.n_rows)
     gone = Measured.of(X, weights, weights, clock, block, scatter=True)
     weight = state.moments.weight - gone.weight
@@ -106,7 +106,7 @@ def remaining(
 
     Which rows of the sample are gone is unknown: none is left.
     """
-    ledger, span = observer.ledger, chain.basis.span(state.basis)
+    ledger, span = observer.ledger, state.basis.span
     slack = rounding.slack(chain.kernel, ledger, span, to_host(state.tracker.scatter))
     fraction = left / ledger.energy
     fresh = max(ledger.fresh - gone.missed, 0.0)

@@ -42,7 +42,7 @@ from kernelstream.arrays.namespaces import (
 )
 from kernelstream.kernels import Kernel
 from kernelstream.landmarks import Projection
-from kernelstream.landmarks.base import factorise
+from kernelstream.landmarks.nystroem import factorise
 from kernelstream.serialization import stored
 from kernelstream.trackers.covariance import covariance
 from kernelstream.trackers.moments import Moments

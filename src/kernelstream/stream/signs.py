@@ -64,7 +64,7 @@ def oriented(
     r = chain.n_components
     if not undecided[: r if isinstance(r, int) else None].any():
         return vectors * (signs + like(undecided, signs, signs.dtype))[None, :]
-    span = chain.basis.span(state.basis)
+    span = state.basis.span
     scores = span.gram(chain.kernel) @ (span.factor @ vectors) - (mean @ vectors)[None, :]
     return vectors * namespace_of(signs).where(signs == 0, canonical_signs(scores), signs)[None, :]
 
@@ -113,7 +113,7 @@ def next_reference(chain: Chain, state: State, last: Array | None) -> Array:
     From a last reference with as many, if the landmarks span much more, by a few steps of subspace
     iteration: a sign needs no more, and an eigenvalue problem costs as much as some blocks of rows.
     """
-    n, rank = n_followed(chain), chain.basis.rank(state.basis)
+    n, rank = n_followed(chain), state.basis.span.rank
     scatter = None
     if last is not None and 2 * n <= rank and int(last.shape[1]) == n:
         scatter = getattr(state.tracker, "scatter", None)

@@ -23,8 +23,10 @@ from kernelstream.arrays.namespaces import Array, like, namespace_of, padded
 from kernelstream.arrays.threads import in_threads, in_turn
 from kernelstream.certificates.observer import Accumulated, CertificateObserver
 from kernelstream.kernels import Kernel
-from kernelstream.landmarks import Basis, Clock, Projection
-from kernelstream.landmarks.base import Measured, finite
+from kernelstream.landmarks import Clock, LandmarkStrategy, Projection, Start
+from kernelstream.landmarks.base import Measured
+from kernelstream.landmarks.nystroem import finite
+from kernelstream.landmarks.sample import UniformSample
 from kernelstream.serialization import stored
 from kernelstream.stream import signs
 from kernelstream.stream.robust import RobustWeights, first_robust_weights, first_weights
@@ -49,7 +51,7 @@ class Chain:
     ----------
     kernel : Kernel
         The kernel.
-    basis : Basis
+    basis : LandmarkStrategy
         The landmark strategy.
     tracker : Tracker
         The tracker.
@@ -76,7 +78,7 @@ class Chain:
     """
 
     kernel: Kernel
-    basis: Basis
+    basis: LandmarkStrategy
     tracker: Tracker
     center: bool
     n_components: Annotated[int | float | None, "= components"]
@@ -112,24 +114,35 @@ class Chain:
         if self.certify not in ("auto", "tight", False) or self.seed >= 2**32:
             raise ValueError(f"certify={self.certify!r}, seed={self.seed}")
 
-    def begin(self, X: Array, weights: np.ndarray | None) -> State:
-        """Start a stream: the basis looks at the first rows, which are folded afterwards.
+    def begin(
+        self,
+        X: Array,
+        weights: np.ndarray | None,
+        sample: UniformSample | None = None,
+        n_rows: int = 0,
+    ) -> State:
+        """Start a stream: choose the first landmarks; the rows are learned afterwards.
 
         Parameters
         ----------
         X : array of shape (n, d)
-            The first rows.
+            The first rows, or those of the sample.
         weights : array of shape (n,) or None
             Weights of the rows; None means that all are 1.
+        sample : UniformSample, optional
+            A sample of all rows.
+        n_rows : int, default=0
+            Number of rows that the sample represents.
         """
         if self.robust:
             left = first_weights(self.kernel, X, self.wanted, self.center, weights)
             weights = left if weights is None else left * weights
-        basis = self.basis.begin(self.kernel, X, weights, self.seed, self.wanted)
+        start = Start(X, weights, self.seed, self.wanted, sample, n_rows)
+        basis = self.basis.begin(self.kernel, start)
         state = self.blank(basis, like(np.zeros(0), X))
         if not self.robust or weights is None:
             return state
-        seen = self.basis.express(self.kernel, basis, X)
+        seen = self.basis.project(self.kernel, basis, X)
         judge = first_robust_weights(seen, weights, self.wanted, self.center, int(X.shape[0]))
         return replace(state, judge=judge)
 
@@ -175,17 +188,21 @@ class Chain:
         reference : array
             Array whose namespace and device the sums have.
         """
-        rank = self.basis.rank(basis)
         r = self.n_components if isinstance(self.n_components, int) else None
         return State(
             n_rows=0,
-            moments=Moments(0.0, like(np.zeros(rank), reference)),
+            moments=Moments(0.0, like(np.zeros(basis.span.rank), reference)),
             basis=basis,
-            tracker=self.tracker.begin(rank, r, reference),
+            tracker=self._blank_tracker(basis, reference),
             signs=None,
             next_signs=1,
             observer=CertificateObserver.begin(self.certify, r, self.tracker.kind != "window"),
         )
+
+    def _blank_tracker(self, basis: Any, reference: Array) -> Any:
+        """The state of the tracker before the first row, in the coordinates of some landmarks."""
+        r = self.n_components if isinstance(self.n_components, int) else None
+        return self.tracker.begin(basis.span.rank, r, reference)
 
     def learn(self, state: State, blocks: Sequence[Block], frozen: bool = False) -> State:
         """Learn blocks of rows, one after the other.
@@ -200,8 +217,9 @@ class Chain:
         frozen : bool, default=False
             Whether the landmarks are fixed.
         """
-        if blocks and self.only_points and not frozen and self.basis.draws(state.basis):
-            return self._sample(state, blocks)
+        drawing = self.only_points and not frozen and self.basis.kind == "adaptive"
+        if blocks and drawing and not self.basis.admits(state.basis):
+            return self._draw(state, blocks)
         while blocks:
             state, blocks = self.step(state, blocks, frozen)
         return state
@@ -227,11 +245,11 @@ class Chain:
         blocks : sequence of tuple
             Those that were not.
         """
-        admits = not (frozen or self.basis.measures(state.basis))
+        admits = not frozen and self.basis.admits(state.basis)
         # the first of two passes wants landmarks only: sums would be computed in vain
-        sums = frozen or admits or not (self.only_points and self.tracker.kind == "sums")
+        sums = frozen or not (self.only_points and self.tracker.kind == "sums")
         if admits:
-            basis, learned = self._admit(state, blocks[0])
+            basis, learned = self._admit(state, blocks[0], sums)
         else:
             state, basis, learned = self._project(state, blocks, frozen, sums)
         before = self._decayed(replace(state, basis=basis), learned[0].clock.decay)
@@ -239,6 +257,8 @@ class Chain:
         after = replace(after, moments=added(before.moments, learned))
         if sums:
             after = self._add(before, after, learned, state.moments, blocks[0][2])
+        elif admits:
+            after = replace(after, tracker=self._blank_tracker(basis, state.moments.total))
         self.require_finite(after, learned)
         if sums:
             after = signs.follow(self, before, after, learned[-1])
@@ -256,45 +276,45 @@ class Chain:
         scatter = sums and self.tracker.kind == "sums"
         if state.judge is not None:  # rows with a large residual lose weight
             X, weights, _ = blocks[0]
-            projection = self.basis.express(self.kernel, state.basis, X)
+            projection = self.basis.project(self.kernel, state.basis, X)
             weights, judge = state.judge.reweigh(projection, weights, self.tracker.memory)
             state = replace(state, judge=judge)
             measured = [self._measured(X, weights, state.n_rows, projection, scatter)]
         else:
             rows = state.n_rows + np.cumsum([0, *(int(X.shape[0]) for X, _, _ in blocks)])
             # blocks behind a change of the landmarks, or a reference for signs, come later
-            due = math.inf if frozen else self.basis.next_change(state.basis)
+            due = math.inf if frozen else state.basis.next_update
             due = min(due, state.next_signs) if sums else due
             ahead = 1 + int(np.searchsorted(rows[1:], due))
             measured = in_threads(
                 lambda at: self._measured(
                     *at[0][:2],
                     int(at[1]),
-                    self.basis.express(self.kernel, state.basis, at[0][0]),
+                    self.basis.project(self.kernel, state.basis, at[0][0]),
                     scatter,
                 ),
                 list(zip(blocks[:ahead], rows, strict=False)),
             )
         if frozen:
             return state, state.basis, measured
-        basis, n = self.basis.enter(self.kernel, state.basis, measured)
+        basis, n = self.basis.update(self.kernel, state.basis, measured)
         return state, basis, measured[:n]
 
-    def _admit(self, state: State, block: Block) -> tuple[Any, list[Measured]]:
+    def _admit(self, state: State, block: Block, sums: bool) -> tuple[Any, list[Measured]]:
         """Project a block whose rows may become landmarks: it may end before its last row."""
         X, weights, _ = block
         n = int(X.shape[0])
         while True:
             w = None if weights is None else weights[:n]
             clock, left = forget(self.tracker.forgetting, n, w, self.seed, state.n_rows)
-            basis, projection = self.basis.project(self.kernel, state.basis, X[:n, :], left, clock)
+            basis, projection = self.basis.admit(self.kernel, state.basis, X[:n, :], left, clock)
             n_read = int(projection.Z.shape[0])
             if n_read == n:
                 break
             n = n_read  # once more: weights fade towards the end of a block
         # row by row: rounding of near-dependent landmarks must not cancel the residuals of others
         projection = replace(projection, missed=projection.residual)
-        scatter = self.tracker.kind == "sums"
+        scatter = sums and self.tracker.kind == "sums"
         return basis, [Measured.of(X[:n, :], w, left, clock, projection, scatter)]
 
     def _measured(
@@ -344,19 +364,19 @@ class Chain:
             block.block,
             None if weights is None else like(weights, block.block.Z),
             moments if self.center else None,
-            lambda: self.basis.span(before.basis).own_coordinates(self.kernel),
+            lambda: before.basis.span.own_coordinates(self.kernel),
         )
 
     def _revised(self, state: State, clock: Clock) -> State:
         """The landmarks may change at the end of a block: z ← T z everywhere."""
-        change = self.basis.revise(self.kernel, state.basis, clock)
-        if change is not None:
-            state = self.rebase(state, *change)
-        if not self.basis.compresses_vectors:
-            return state
-        raw = self.tracker.raw(state.tracker, state.moments.mean)
-        vectors = namespace_of(raw).concat([raw, state.moments.mean[:, None]], axis=1)
-        change = self.basis.compress(self.kernel, state.basis, vectors)
+
+        def vectors() -> Array:
+            """What the tracker holds, and the mean, as columns."""
+            mean = state.moments.mean
+            raw = self.tracker.raw(state.tracker, mean)
+            return namespace_of(raw).concat([raw, mean[:, None]], axis=1)
+
+        change = self.basis.revise(self.kernel, state.basis, clock, vectors)
         return state if change is None else self.rebase(state, *change)
 
     def _renewed(self, weights: RobustWeights, state: State) -> RobustWeights:
@@ -365,14 +385,14 @@ class Chain:
         vectors = vectors[:, : min(self.wanted, int(vectors.shape[1]))]
         return weights.renewed(vectors, mean, state.n_rows)
 
-    def _sample(self, state: State, blocks: Sequence[Block]) -> State:
-        """Let the strategy keep some of the rows, by which it will choose landmarks at the end."""
+    def _draw(self, state: State, blocks: Sequence[Block]) -> State:
+        """Offer rows to the sample from which landmarks will be chosen at the end of a pass."""
         X, weights, _ = blocks[0]
         beta, n = self.tracker.forgetting, int(X.shape[0])
         clock = forget(beta, n, weights, self.seed, state.n_rows)[0]
-        kept = self.basis.keep_some(state.basis, [block[:2] for block in blocks], clock)
+        basis = state.basis.draw([block[:2] for block in blocks], clock)
         n_rows = state.n_rows + sum(int(X.shape[0]) for X, _, _ in blocks)
-        return replace(state, n_rows=n_rows, basis=kept)
+        return replace(state, n_rows=n_rows, basis=basis)
 
     def add_up(self, state: State, block: Block, frozen: bool) -> bool:
         """Whether a block only adds to sums, so that several can be projected at once.
@@ -397,7 +417,7 @@ class Chain:
             and block[2] is None
             and self.certify != "tight"
             and not (long and state.next_signs <= state.n_rows + n)
-            and (frozen or self.basis.measures(state.basis))
+            and (frozen or not self.basis.admits(state.basis))
         )
 
     def _decayed(self, state: State, factor: float) -> State:
@@ -452,7 +472,7 @@ class Chain:
         if observer is not None:
             observer = observer.on_rebase(
                 self.accumulated(state),
-                self.basis.span(basis),
+                basis.span,
                 getattr(tracker, "scatter", None),
                 T,
                 loss,
@@ -483,7 +503,7 @@ class Chain:
             kernel=self.kernel,
             tracker=self.tracker,
             center=self.center,
-            span=self.basis.span(state.basis),
+            span=state.basis.span,
             moments=state.moments,
             scatter=getattr(state.tracker, "scatter", None) if with_scatter else None,
         )

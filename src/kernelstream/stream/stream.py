@@ -41,8 +41,8 @@ from kernelstream.certificates.confidence import EvaluatedModel
 from kernelstream.certificates.rounding import moved_in_float32
 from kernelstream.kernels import Linear
 from kernelstream.landmarks import Clock
-from kernelstream.landmarks.base import finite
-from kernelstream.landmarks.fixed import FixedState
+from kernelstream.landmarks.fixed import FixedState, Landmarks
+from kernelstream.landmarks.nystroem import finite
 from kernelstream.preimages import Preimage
 from kernelstream.serialization import stored
 from kernelstream.serialization.part import Value
@@ -125,7 +125,8 @@ class Stream(Value):
                 raise ValueError("a scaling without its numbers, or numbers without a scaling")
         else:
             self.scaling.check_state(self.scaler)
-        self.chain.basis.suits(self.chain.kernel, self.n_features)
+        chain = self.chain
+        chain.basis.suits(chain.kernel, self.n_features, chain.tracker, chain.n_components)
         keeps_columns = self.scaling is None or self.scaling.keeps_columns
         if keeps_columns and sizes.get("features", self.n_features) != self.n_features:
             raise ValueError(f"{sizes['features']} features, and rows of {self.n_features}")
@@ -389,11 +390,10 @@ class Stream(Value):
         return self.with_chain(kernel=kernel, basis=basis, n_components=r, auto=())
 
     def begin(self, first: Rows) -> Stream:
-        """The stream whose basis has looked at the first rows, in the units of the kernel.
-
-        Points that were given are in those of the data, as the rows are.
-        """
-        chain = replace(self.chain, basis=self.chain.basis.in_units(self.scaled))
+        """The stream with landmarks for the first rows, in the units of the kernel."""
+        chain = self.chain
+        if isinstance(chain.basis, Landmarks):  # given landmarks are in the units of the data
+            chain = replace(chain, basis=chain.basis.in_units(self.scaled))
         return self.with_state(chain.begin(self.prepared(first.X), first.weights))
 
     def fold(self, rows: Rows, frozen: bool = False, size: int = 0) -> Stream:
@@ -448,7 +448,7 @@ class Stream(Value):
                     state, together = chain.learn(state, [block], frozen), []
                     continue
                 together.append(block)
-                if len(together) == measured_together(block[0], chain.basis.rank(state.basis), n):
+                if len(together) == measured_together(block[0], state.basis.span.rank, n):
                     state, together = chain.learn(state, together, frozen), []
             state = chain.learn(state, together, frozen)
         return self.with_state(state)
@@ -470,7 +470,7 @@ class Stream(Value):
         order, and :meth:`add` adds their states. It holds nothing but what that takes.
         """
         chain, state = self.chain, self.begun
-        basis = FixedState(chain.basis.span(state.basis))
+        basis = FixedState(state.basis.span)
         blank = self.with_state(chain.blank(basis, state.moments.total))
         return replace(blank.without_signs(), waiting=Buffer())
 
@@ -550,7 +550,8 @@ class Stream(Value):
         stream = self.caught_up
         chain, state = stream.chain, stream.begun
         with cores():
-            change = chain.basis.settle(chain.kernel, state.basis, Clock(chain.seed, state.n_rows))
+            clock = Clock(chain.seed, state.n_rows, query=True)
+            change = chain.basis.revise(chain.kernel, state.basis, clock)
             return stream if change is None else stream.with_state(chain.rebase(state, *change))
 
     @cached_property
@@ -601,7 +602,7 @@ class Stream(Value):
 
         The coefficients, a column for each combination, are over the points.
         """
-        points = self.chain.basis.span(self.begun.basis).points
+        points = self.begun.basis.span.points
         return moved_in_float32(self.chain.kernel, points, coefficients)
 
     def evaluated(self, shown: Components) -> EvaluatedModel:

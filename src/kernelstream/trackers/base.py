@@ -61,13 +61,6 @@ class Tracker(Part, Generic[S]):
 
     def suits(self, basis: Any, n_components: int | float | None, center: bool = True) -> None:
         """Raise ``ValueError`` in one sentence when basis or number of components do not fit."""
-        holds_vectors = self.kind in ("blocks", "sequential") and isinstance(n_components, int)
-        if basis.compresses_vectors and not holds_vectors:
-            raise ValueError(
-                f"{basis} compresses a fixed number of components and the mean, and the tracker "
-                f"{self} with n_components={n_components!r} holds none such: give n_components as "
-                "an integer with trackers.IncrementalSVD(), or use landmarks.ReducedSet."
-            )
 
     def _check_forgetting(self) -> None:
         if self.forgetting != 1:

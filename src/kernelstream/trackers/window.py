@@ -104,7 +104,7 @@ class Window(Tracker[WindowState]):
     def suits(self, basis: Any, n_components: int | float | None, center: bool = True) -> None:
         """Points have to stay: rows are held in their coordinates."""
         super().suits(basis, n_components, center)
-        if not basis.stays:
+        if basis.kind != "fixed":
             raise ValueError(
                 f"The tracker {self} holds rows in the coordinates of points that stay, and those "
                 f"of {basis} may change: use landmarks.Landmarks, or Centroids(…, follows=False)."

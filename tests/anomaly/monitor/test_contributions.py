@@ -36,7 +36,7 @@ def test_curvature_is_that_of_normal_rows() -> None:
     normal = learn_normal(R, SETTING)
     np.testing.assert_allclose(
         mean_curvature(normal, R[:50]),
-        normal.index.curvature(normal.scaling.apply(R[:50])),
+        normal.index.curvature(normal.whitening.apply(R[:50])),
         rtol=1e-9,
         atol=1e-9,
     )

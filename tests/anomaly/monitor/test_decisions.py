@@ -13,10 +13,10 @@ from scipy.stats import norm
 
 from kernelstream import KernelMonitor
 from kernelstream.anomaly.monitor.decisions import (
-    Rule,
+    AlarmRule,
+    AlarmState,
+    Decision,
     Thresholds,
-    Verdict,
-    Watch,
     decide,
     raised,
     thresholds,
@@ -44,8 +44,8 @@ def test_smoothing_clips_a_wild_row() -> None:
     scores = Scores(*(np.exp(np.random.default_rng(0).normal(size=500)),) * 3)
     limits = limits_of(scores)
     log_index = np.log(scores.index)
-    rule = Rule.of(limits, 0.01, True, True, 20)
-    _, verdict = decide(Watch.begin(limits, 1), 1e3, NO_RESIDUAL, limits, rule, True)
+    rule = AlarmRule.of(limits, 0.01, True, True, 20)
+    _, verdict = decide(AlarmState.begin(limits, 1), 1e3, NO_RESIDUAL, limits, rule, True)
     top = log_index.mean() + CLIP * log_index.std()
     assert verdict.level == pytest.approx(log_index.mean() + 0.2 * (top - log_index.mean()))
 
@@ -53,9 +53,9 @@ def test_smoothing_clips_a_wild_row() -> None:
 def test_one_wild_row_raises_the_smoothed_index_by_little() -> None:
     """Whatever its size: six deviations of the index are all that counts."""
     limits = limits_of(Scores(*(np.exp(np.random.default_rng(0).normal(size=999)),) * 3))
-    rule = Rule.of(limits, 0.01, True, True, 20)
+    rule = AlarmRule.of(limits, 0.01, True, True, 20)
     levels = [
-        decide(Watch.begin(limits, 1), x, NO_RESIDUAL, limits, rule, True)[1].level
+        decide(AlarmState.begin(limits, 1), x, NO_RESIDUAL, limits, rule, True)[1].level
         for x in (9, 1e6)
     ]
     assert levels[0] == levels[1] < limits.index.mean + 1.5 * limits.index.deviation
@@ -65,8 +65,8 @@ def test_a_limit_is_not_raised_by_more_than_calibration_may_be_wrong() -> None:
     rng = np.random.default_rng(0)
     scores = Scores(*(np.exp(rng.normal(size=999)),) * 3)
     limits = Limits.of(scores, 0.2, residuals(rng, 999))
-    rule = Rule.of(limits, 0.05, True, True, 20)
-    watch, most = Watch.begin(limits, 2), 0.0
+    rule = AlarmRule.of(limits, 0.05, True, True, 20)
+    watch, most = AlarmState.begin(limits, 2), 0.0
     for score in rng.normal(loc=0.6, size=3000):
         watch, _ = decide(watch, float(score), np.zeros(4), limits, rule, True)
         most = max(most, watch.shift[1] / limits.joint.deviation)
@@ -77,7 +77,7 @@ def climbing(rows: int, residual: float, adapts: bool = True) -> tuple[float, fl
     """Shares of alarms and of events while scores climb by three deviations and stay there."""
     rng = np.random.default_rng(1)
     limits = Limits.of(Scores(*(np.exp(rng.normal(size=999)),) * 3), 0.1, residuals(rng, 999, 4))
-    rule, watch = Rule.of(limits, 0.01, True, adapts, 20), Watch.begin(limits, 4)
+    rule, watch = AlarmRule.of(limits, 0.01, True, adapts, 20), AlarmState.begin(limits, 4)
     verdicts = []
     for height in np.minimum(np.arange(1000) / rows, 1.0):
         score, off = rng.normal() + 3.0 * height, residuals(rng, 1, 4)[0] + residual * height
@@ -100,8 +100,8 @@ def test_scores_that_climb_slowly_are_no_event() -> None:
 def test_events_and_conformal_steps() -> None:
     """The rule against its description, on a made-up sequence of scores."""
     limits = limits_of(Scores(*(np.exp(np.random.default_rng(0).normal(size=999)),) * 3))
-    rule = Rule.of(limits, 0.01, False, True, 20)
-    watch = Watch.begin(limits, 1)
+    rule = AlarmRule.of(limits, 0.01, False, True, 20)
+    watch = AlarmState.begin(limits, 1)
     high, low = limits.index.limit(0.01) + 0.5, -1.0
     step = 0.05 * limits.index.deviation
     for score in (high, low, high):
@@ -126,9 +126,9 @@ def test_adaptive_limits_reach_the_nominal_rate() -> None:
     rng = np.random.default_rng(0)
     limits = limits_of(Scores(*(np.exp(rng.normal(size=999)),) * 3))
     for smoothed in (True, False):
-        rule = Rule.of(limits, 0.05, smoothed, True, 20)
+        rule = AlarmRule.of(limits, 0.05, smoothed, True, 20)
         rule = replace(rule, most_shift=(math.inf, math.inf))
-        watch, alarms = Watch.begin(limits, 1), []
+        watch, alarms = AlarmState.begin(limits, 1), []
         for score in rng.normal(loc=1.0, size=12000):
             watch, verdict = decide(watch, float(score), NO_RESIDUAL, limits, rule, True)
             alarms.append(verdict.alarm)
@@ -138,25 +138,25 @@ def test_adaptive_limits_reach_the_nominal_rate() -> None:
 def test_limits_are_held_in_events_and_false_alarms_are_paid(fitted: KernelMonitor) -> None:
     monitor = copy.copy(fitted)
     monitor.update_many(process(30, seed=1))
-    before = monitor._state.watch.shift
+    before = monitor._state.alarms.shift
     fault = process(60, seed=2) + np.array([0.0, 6.0, 0.0, 0.0])
     first = monitor.update_many(fault)
     in_event = [r.limit for r in first if r.event]
     assert len(in_event) > 50 and len(set(in_event)) == 1
     monitor.update_many(process(40, seed=3))  # the event ends after more than the quarantine
     assert (
-        monitor._state.watch.shift[1]
-        <= before[1] + 3 * 0.05 * fitted._state.limits.smoothed.deviation
+        monitor._state.alarms.shift[1]
+        <= before[1] + 3 * 0.05 * fitted._state.models.limits.smoothed.deviation
     )
 
     paid = copy.copy(fitted)
     paid.update_many(process(30, seed=1))
     burst = paid.update_many(fault[:6])
     assert burst[-1].event
-    during = paid._state.watch.shift[1]
+    during = paid._state.alarms.shift[1]
     while paid.event_ is not None:
         paid.update_many(process(1, seed=paid.n_samples_seen_))
-    assert paid._state.watch.shift[1] > during  # its alarms were counted when it ended
+    assert paid._state.alarms.shift[1] > during  # its alarms were counted when it ended
 
 
 def false_alarm_rate(n: int, seed: int, drift: bool, settling: int, **parameters: Any) -> float:
@@ -196,14 +196,14 @@ def test_drift_breaks_a_frozen_monitor() -> None:
 
 
 def described(
-    watch: Watch,
+    watch: AlarmState,
     score: float,
     residual: np.ndarray,
     limits: Limits,
-    rule: Rule,
+    rule: AlarmRule,
     counts: bool,
     trusted: bool,
-) -> tuple[Watch, Verdict]:
+) -> tuple[AlarmState, Decision]:
     """One row, step by step."""
     smoothing, index = limits.smoothing, limits.index
     clipped = min(score, index.mean + 6 * index.deviation)
@@ -256,7 +256,7 @@ def described(
     usual = watch.usual
     if rule.adapts and counts and not in_event:
         usual += (clipped - usual) / (5 * rule.patience)
-    after = Watch(
+    after = AlarmState(
         level,
         recent,
         (shift[0], shift[1]),
@@ -267,9 +267,9 @@ def described(
         average,
         usual,
     )
-    return after, Verdict(
-        level, lasting, joint, Thresholds(shown[0], shown[1], shown[2], event_limit), alarm, event
-    )
+    limits_shown = Thresholds(shown[0], shown[1], shown[2], event_limit)
+    decides = (joint, limit[1]) if rule.smoothed else (score, limit[0])
+    return after, Decision(level, lasting, *decides, limits_shown, alarm, event)
 
 
 @pytest.mark.parametrize("smoothed", [False, True])
@@ -278,8 +278,8 @@ def test_every_decision_is_the_described_one(adapts: bool, smoothed: bool) -> No
     rng = np.random.default_rng(0)
     scores = Scores(*(np.exp(rng.normal(size=600)),) * 3)
     limits = Limits.of(scores, 0.2, residuals(rng, 600))
-    rule = Rule.of(limits, 0.05, smoothed, adapts, 6)
-    watch = twin = Watch.begin(limits, 2)
+    rule = AlarmRule.of(limits, 0.05, smoothed, adapts, 6)
+    watch = twin = AlarmState.begin(limits, 2)
     # quiet, a short burst, a long fault, single wild rows, a slow drift of the residuals
     offset = np.r_[np.zeros(60), [4.0] * 4, np.zeros(60), [3.0] * 30, np.zeros(60), np.ones(86)]
     events = 0
@@ -291,7 +291,7 @@ def test_every_decision_is_the_described_one(adapts: bool, smoothed: bool) -> No
         twin, expected = described(twin, score, residual, limits, rule, counts, trusted)
         assert (verdict.alarm, verdict.event) == (expected.alarm, expected.event)
         ours, theirs = (
-            [v.level, v.lasting, v.joint, *astuple(v.limits)] for v in (verdict, expected)
+            [v.level, v.lasting, v.score, v.limit, *astuple(v.limits)] for v in (verdict, expected)
         )
         np.testing.assert_allclose(ours, theirs)
         assert watch.recent == twin.recent and watch.event_rows == twin.event_rows
@@ -305,7 +305,7 @@ def test_every_decision_is_the_described_one(adapts: bool, smoothed: bool) -> No
     # a row without any value: what was so goes on
     same, verdict = decide(watch, 99.0, np.zeros(4), limits, rule, True, silent=True)
     assert same is watch and not verdict.alarm and verdict.event == watch.event
-    assert verdict.level == watch.level and math.isnan(verdict.joint)
+    assert verdict.level == watch.level and math.isnan(verdict.score)
     assert verdict.limits == thresholds(watch, limits, rule)
     assert verdict.limits.event == rule.event + max(watch.shift[1], 0.0)
     assert verdict.lasting == root_size(watch.average, 0.2)
@@ -315,7 +315,7 @@ def test_the_numbers_of_a_rule() -> None:
     rng = np.random.default_rng(0)
     scores = Scores(*(np.exp(rng.normal(size=600)),) * 3)
     limits = Limits.of(scores, 0.2, residuals(rng, 600))
-    rule = Rule.of(limits, 0.05, True, False, 9)
+    rule = AlarmRule.of(limits, 0.05, True, False, 9)
     assert (rule.alpha, rule.smoothed, rule.adapts, rule.patience) == (0.05, True, False, 9)
     assert rule.base == (limits.index.limit(0.05), limits.joint.limit(0.05))
     assert rule.most_shift == (0.5 * limits.index.deviation, 0.5 * limits.joint.deviation)
@@ -328,12 +328,12 @@ def test_a_watch_before_the_first_row_and_after_an_event() -> None:
     rng = np.random.default_rng(0)
     scores = Scores(*(np.exp(rng.normal(size=600)),) * 3)
     both = Limits.of(scores, 0.2, residuals(rng, 600))
-    begun = Watch.begin(both, 2)
+    begun = AlarmState.begin(both, 2)
     np.testing.assert_array_equal(begun.average, np.zeros(4))
     assert begun.level == begun.usual == both.index.mean and begun.recent == ()
     assert begun.shift == begun.owed == (0.0, 0.0)
     assert begun.event == begun.n_events == begun.event_rows == 0
-    busy = Watch(9.0, (True,) * 5, (1.0, 2.0), (3.0, 4.0), 2, 3, 7, np.ones(4), 8.0)
+    busy = AlarmState(9.0, (True,) * 5, (1.0, 2.0), (3.0, 4.0), 2, 3, 7, np.ones(4), 8.0)
     busy.check({})
     ended = busy.end_event(both)
     assert (ended.level, ended.recent, ended.owed) == (both.index.mean, (), (0.0, 0.0))
@@ -341,9 +341,6 @@ def test_a_watch_before_the_first_row_and_after_an_event() -> None:
     assert ended.shift == (1.0, 2.0)
     np.testing.assert_array_equal(ended.average, np.zeros(4))
     assert busy.lag(both) == 8.0 - both.index.mean and ended.usual == both.index.mean
-    forgetful = busy.forget_lag(both)
-    assert forgetful.average is busy.average
-    assert astuple(forgetful)[:7] == astuple(busy)[:7] and forgetful.usual == both.index.mean
     assert replace(busy, usual=both.index.mean - 1.0).lag(both) == 0.0
     replace(busy, event=3).check({})
     for bad in (dict(event=4), dict(event=0), dict(event_rows=0)):

@@ -47,16 +47,16 @@ def test_a_narrow_width_is_reported_or_widened() -> None:
     with pytest.warns(UserWarning, match="less than five times its limit"):
         KernelMonitor(width=0.2, ridge=0.1, basis=50, random_state=0).fit(X)
     monitor = KernelMonitor(basis=50, random_state=0).fit(X)
-    limit = monitor._state.limits.index.limit(0.01)
-    assert not saturates(monitor._state.normal, limit)
+    limit = monitor._state.models.limits.index.limit(0.01)
+    assert not saturates(monitor._state.models.present, limit)
 
 
 def test_one_choice_is_no_choice() -> None:
     R = correlated(60)
     only = replace(SETTING, whiten=False, width=2.0, ridge=0.5)
-    assert choose(R, 0, [only]) == only
+    assert choose(R, [only]) == only
     settings = [replace(SETTING, width=w, ridge=r) for w, r in product(WIDTHS, RIDGES)]
-    chosen = choose(R, 0, settings)
+    chosen = choose(R, settings)
     assert chosen.width in WIDTHS and chosen.ridge in RIDGES
 
 
@@ -66,7 +66,7 @@ def test_a_setting_that_saturates_once_is_not_chosen(monkeypatch: pytest.MonkeyP
         fitting, "detection_rate", lambda normal, *_: next(rates[normal.setting.ridge])
     )
     settings = [replace(SETTING, width=100.0, ridge=ridge) for ridge in (0.1, 0.01)]
-    assert choose(correlated(60), 0, settings).ridge == 0.01
+    assert choose(correlated(60), settings).ridge == 0.01
 
 
 @pytest.mark.parametrize("lags", [150, 10**9, 2**62])

@@ -78,7 +78,8 @@ def test_limits_out_of_sample() -> None:
     X, new = correlated(120, d=12), correlated(4000, seed=1, d=12)
     chosen: dict[str, Any] = dict(width=10.0, ridge=0.1, whiten=True, smooth=None)
     monitor = KernelMonitor(basis=100, random_state=0, **chosen).fit(X)
-    inside = np.quantile(monitor._state.normal.score(monitor._state.standard.apply(X)).index, 0.99)
+    models = monitor._state.models
+    inside = np.quantile(models.present.score(models.standard.apply(X)).index, 0.99)
     indices = np.exp(-monitor.score_samples(new))
     assert np.mean(indices > inside) > 0.05
     assert 0.002 < np.mean(monitor.predict(new) == -1) < 0.025
@@ -110,12 +111,12 @@ def test_scores_are_compared_as_if_no_more_rows_were_learned() -> None:
     ).fit(X[:100])
     limit = monitor.update(X[100]).limit
     monitor.partial_fit(X[101:800])
-    assert monitor._state.excess < -0.05  # 100 rows of 20 variables: the index was too large
+    assert monitor._state.models.excess < -0.05  # 100 rows of 20 variables: the index was too large
     records = monitor.update_many(X[800:])
     small = records.column("index") < limit
     np.testing.assert_allclose(records.column("smoothed")[small], records.column("index")[small])
-    drop = np.log(records[0].limit / limit) - monitor._state.watch.shift[1]
-    assert drop == pytest.approx(monitor._state.excess, abs=0.15)
+    drop = np.log(records[0].limit / limit) - monitor._state.alarms.shift[1]
+    assert drop == pytest.approx(monitor._state.models.excess, abs=0.15)
 
 
 def test_limits_need_a_calibration_run_of_some_length() -> None:
@@ -243,13 +244,15 @@ def test_another_model_takes_over_from_two_deviations_on() -> None:
 def test_from_where_on_a_row_is_not_learned() -> None:
     limits = of_ten()  # index: largest 2, mean 0.5, deviation 2
     far = 100.0
-    assert limits.wild(0.0, 0.0, far) == 0.5 + 3.5 * 2.0
-    assert limits.wild(0.0, 1.5, far) == 9.0
-    assert limits.wild(0.0, -1.5, far) == 7.5  # a limit that fell does not let it fall
-    assert limits.wild(8.0, 0.0, far) == 8.0
-    assert limits.wild(0.0, 0.0, 2.0) == pytest.approx(2.0 + np.log(0.5))
+    assert limits.learning_threshold(0.0, 0.0, far) == 0.5 + 3.5 * 2.0
+    assert limits.learning_threshold(0.0, 1.5, far) == 9.0
+    assert (
+        limits.learning_threshold(0.0, -1.5, far) == 7.5
+    )  # a limit that fell does not let it fall
+    assert limits.learning_threshold(8.0, 0.0, far) == 8.0
+    assert limits.learning_threshold(0.0, 0.0, 2.0) == pytest.approx(2.0 + np.log(0.5))
     spread = replace(CENTRED, ordered=np.array([0.0, 30.0]))
-    assert of_ten(index=spread).wild(0.0, 0.0, far) == 30.0
+    assert of_ten(index=spread).learning_threshold(0.0, 0.0, far) == 30.0
 
 
 def test_limits_of_scores_in_time_order() -> None:
@@ -326,11 +329,11 @@ def test_limits_come_from_rows_that_were_not_learned(apart: bool) -> None:
     """From a run of its own, or from folds; the burden from models of two thirds of the rows."""
     R, run = correlated(90, d=4), correlated(60, seed=1, d=4) if apart else None
     normal = learn_normal(R, SETTING)
-    found = calibrate(R, 0, normal, run, 5, 0.2)
+    found = calibrate(R, normal, run, 5, 0.2)
     thirds = [np.r_[30:90], np.r_[0:30, 60:90], np.r_[0:60]]
     others = [learn_normal(R[rows], SETTING) for rows in thirds]
     if run is None:
-        scores, residuals = held_out_scores(R, 0, SETTING, 5)
+        scores, residuals = held_out_scores(R, SETTING, 5)
         smaller = [
             one.score(np.delete(R, rows, axis=0)) for one, rows in zip(others, thirds, strict=True)
         ]
@@ -338,12 +341,12 @@ def test_limits_come_from_rows_that_were_not_learned(apart: bool) -> None:
             one = learn_normal(np.delete(R, rows, axis=0), SETTING)
             np.testing.assert_allclose(scores.index[rows], one.score(R[rows]).index, rtol=1e-8)
             np.testing.assert_allclose(
-                residuals[rows], one.residuals(R[rows], 4, np.matmul), rtol=1e-8
+                residuals[rows], one.residuals(R[rows], np.matmul), rtol=1e-8
             )
             assert i < 5
         more = 72.0
     else:
-        scores, residuals = normal.score(run), normal.residuals(run, 4, np.matmul)
+        scores, residuals = normal.score(run), normal.residuals(run, np.matmul)
         smaller, more = [one.score(run) for one in others], 90.0
     expected = Limits.of(scores, 0.2, residuals)
     assert found.event_limit(0.01) == pytest.approx(expected.event_limit(0.01))

@@ -10,16 +10,18 @@ import pytest
 
 from kernelstream import KernelMonitor
 from kernelstream.anomaly import Records
-from kernelstream.anomaly.monitor.sensors import fill_missing
-from tests.anomaly.monitor.processes import assert_same, correlated, process, small
+from kernelstream.anomaly.monitor.sensors import ConditionalLaw
+from tests.anomaly.monitor.processes import assert_same, correlated, process, same, small
 
 
 def test_missing_values_at_their_conditional_mean() -> None:
     mean, C = np.array([10.0, -5.0, 2.0]), np.cov(correlated(100, d=3).T)
-    filled = fill_missing(np.array([np.nan, -4.0, 3.0]), mean, C, 0.0)
+    row = np.array([np.nan, -4.0, 3.0])
+    filled = ConditionalLaw(np.isnan(row), mean, C, 0.0).expect(row)
     expected = float(10.0 + C[0, 1:] @ np.linalg.solve(C[1:, 1:], [1.0, 1.0]))
     np.testing.assert_allclose(filled, [expected, -4.0, 3.0])
-    np.testing.assert_array_equal(fill_missing(np.full(3, np.nan), mean, C, 0.0), mean)
+    nothing = ConditionalLaw(np.full(3, True), mean, C, 0.0)
+    np.testing.assert_array_equal(nothing.expect(np.full(3, np.nan)), mean)
 
 
 def test_missing_values_are_filled_and_marked(fitted: KernelMonitor) -> None:
@@ -35,7 +37,7 @@ def test_missing_values_are_filled_and_marked(fitted: KernelMonitor) -> None:
     assert records[30].missing == ("x0", "x1", "x2", "x3")
     assert all(np.isfinite(r.index) for r in records)
     assert not any(records[t].learned or records[t].alarm for t in (20, 21, 30))
-    assert records[19].same_as(copy.copy(fitted).update_many(X)[19])
+    assert same(records[19], copy.copy(fitted).update_many(X)[19])
 
 
 def test_the_conditional_mean_is_the_most_normal_value() -> None:

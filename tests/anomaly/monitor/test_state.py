@@ -60,10 +60,9 @@ def test_an_event_is_not_learned(fitted: KernelMonitor) -> None:
     assert all(r.alarm and r.event == records[-1].event for r in records[5:])
     assert not any(r.learned for r in records[5:])
     # what was waiting for its block came from before the fault, with at most the first rows of it
-    assert monitor._state.n_learned - before.n_learned <= len(before.quarantine) + len(
-        before.pending
-    )
-    assert len(monitor._state.quarantine) == 0
+    learned = monitor._state.models.drift.rows - before.models.drift.rows
+    assert learned <= len(before.buffer.quarantine) + len(before.buffer.pending)
+    assert len(monitor._state.buffer.quarantine) == 0
     shifted = monitor.drift_.largest_shift
     assert shifted < 0.5
     assert monitor.event_ is not None and monitor.event_.n_rows >= 195
@@ -110,7 +109,7 @@ def test_acknowledge_and_accept(fitted: KernelMonitor) -> None:
     assert accepted.accepted and monitor.event_ is None
     assert monitor.events_[-1].accepted and monitor.events_[-1].acknowledged
     # the centre has moved at once, and the spread was not blown up to cover both
-    unit = fitted._state.standard.deviation
+    unit = fitted._state.models.standard.deviation
     assert monitor.drift_.centre[1] == pytest.approx(6.0 / unit[1], rel=0.5)
     assert monitor.drift_.largest_scale < 1.3
     assert np.mean(monitor.update_many(new_normal[60:]).column("alarm")) < 0.05
@@ -150,7 +149,8 @@ def test_memory_is_bounded() -> None:
     for start in range(300, 1900, 100):
         monitor.update_many(X[start : start + 100])
         state = monitor._state
-        held = (state.quarantine, state.pending, state.suspects, state.history)
+        buffer = state.buffer
+        held = (buffer.quarantine, buffer.pending, buffer.event, state.history)
         sizes.append(max(len(rows) for rows in held))
     assert max(sizes) <= 20
     assert monitor.events_[0].n_rows > 250 or len(monitor.events_) > 1
@@ -172,7 +172,7 @@ def test_blocks_cost_one_pass_each(monkeypatch: pytest.MonkeyPatch) -> None:
     quick: dict[str, Any] = dict(basis=60, width=30.0, ridge=0.1, whiten=True, smooth=None)
     monitor = KernelMonitor(random_state=0, alpha=0.003, **quick).fit(X[:500])
     calls = {"scaling": 0, "score": 0}
-    scaling_of, score = module.Scaling.of.__func__, module.Index.score  # type: ignore[attr-defined]
+    scaling_of, score = module.Whitening.of.__func__, module.Index.score  # type: ignore[attr-defined]
 
     def counted_of(cls: Any, *arguments: Any) -> Any:
         calls["scaling"] += 1
@@ -182,7 +182,7 @@ def test_blocks_cost_one_pass_each(monkeypatch: pytest.MonkeyPatch) -> None:
         calls["score"] += 1
         return score(self, *arguments)
 
-    monkeypatch.setattr(module.Scaling, "of", classmethod(counted_of))
+    monkeypatch.setattr(module.Whitening, "of", classmethod(counted_of))
     monkeypatch.setattr(module.Index, "score", counted_score)
     stream = copy.copy(monitor)
     stream.update_many(X[500:1520])
@@ -234,7 +234,8 @@ def test_moving_between_models_does_not_depend_on_cuts(of_two_modes: KernelMonit
     X = two_modes(np.arange(1500) // 500 % 2 == 1, 6)
     whole, cut = copy.copy(of_two_modes), copy.copy(of_two_modes)
     records = whole.update_many(X)
-    assert whole._state.resting  # one rests
+    present = whole._state.models.present
+    assert 0 < present.rows.weight < 1e9 and present is not whole._state.models.reference
     again = Records(r for part in np.array_split(X, 11) for r in cut.update_many(part))
     assert_same(records, again)
 
@@ -253,7 +254,6 @@ def test_accepted_as_well_or_instead(fitted: KernelMonitor) -> None:
         if not instead:  # and the other way round, again
             there = monitor.interrupt().update_many(process(300, seed=5) + new)
             assert np.mean(there.column("alarm")) < 0.05
-        assert len(monitor._state.resting or ()) <= 4
 
 
 def test_what_was_accepted_is_never_forgotten(of_two_modes: KernelMonitor) -> None:
@@ -269,7 +269,6 @@ def test_what_was_accepted_is_never_forgotten(of_two_modes: KernelMonitor) -> No
     assert np.mean(monitor.update_many(there(300, 2)).column("alarm")) < 0.1
     for turn in range(16):
         monitor.update_many(two_modes(np.full(300, turn % 2 == 0), 10 + turn))
-    assert len(monitor._state.resting or ()) <= 4
     assert np.mean(monitor.update_many(there(300, 3)).column("alarm")) < 0.1
     # in the place of all before, and then another one as well
     monitor.update_many(there(60, 4) + 20.0)
@@ -325,9 +324,9 @@ def test_a_stream_that_differs_from_its_first_row_on_is_foreign(fitted: KernelMo
 
 def test_an_average_has_a_whole_and_a_part_for_each_sensor(fitted: KernelMonitor) -> None:
     state = fitted._fitted_state()
-    sizes = {"lagged": len(state.normal.scaling.mean)}
+    sizes = {"lagged": len(state.models.present.whitening.mean)}
     state.check(sizes)
     for n in (4, 9):
-        damaged = replace(state, watch=replace(state.watch, average=np.zeros(n)))
+        damaged = replace(state, alarms=replace(state.alarms, average=np.zeros(n)))
         with pytest.raises(ValueError, match=f"an average of {n} values for 4 sensors"):
             damaged.check(sizes)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.decomposition import KernelPCA
 
 from kernelstream import StreamingKernelPCA, kernels, landmarks, trackers
-from kernelstream.landmarks.base import transition
+from kernelstream.landmarks.nystroem import transition
 from kernelstream.landmarks.reduced_set import compress
 from kernelstream.papers import IncrementalKernelPCA
 from tests.naive import papers as naive_papers
@@ -88,7 +88,12 @@ def test_truncation_is_not_batch() -> None:
     ids=["fixed", "growing"],
 )
 def test_exact_equals_covariance(
-    basis: landmarks.Basis, forgetting: float, center: bool, seed: int, batch: int, weighted: bool
+    basis: landmarks.LandmarkStrategy,
+    forgetting: float,
+    center: bool,
+    seed: int,
+    batch: int,
+    weighted: bool,
 ) -> None:
     X = parabola(150, seed)
     weights = np.random.default_rng(seed).uniform(0.1, 3.0, size=150) if weighted else None
@@ -187,13 +192,13 @@ def test_compressed_stays_near_batch(gamma: float) -> None:
 def test_points_are_new_inputs_that_hold_more_than_sampled_rows() -> None:
     X, kernel = parabola(200), kernels.RBF(5.0)
     full = landmarks.Everything()
-    start = full.begin(kernel, X, None, 0)
-    state, _ = full.project(kernel, start, X[:60], None, landmarks.Clock(0, 0))
+    start = full.begin(kernel, landmarks.Start(X))
+    state, _ = full.admit(kernel, start, X[:60], None, landmarks.Clock(0, 0))
     Z = full.coordinates(kernel, state, X)
     S = Z.T @ Z
 
     def held(points: np.ndarray) -> float:
-        new, _ = full.project(kernel, start, points, None, landmarks.Clock(0, 0))
+        new, _ = full.admit(kernel, start, points, None, landmarks.Clock(0, 0))
         T = transition(kernel, state.span, new.span)
         return float(np.trace(T @ S @ T.T) / np.trace(S))
 
@@ -246,12 +251,12 @@ def test_forgetting_reaches_the_reduced_set() -> None:
 def test_the_old_state_is_left_alone() -> None:
     X, kernel = parabola(100), kernels.RBF(0.5)
     basis = landmarks.ReducedSet(10)
-    state = basis.begin(kernel, X, None, 0)
-    state, _ = basis.project(kernel, state, X[:50], None, landmarks.Clock(0, 0))
+    state = basis.begin(kernel, landmarks.Start(X))
+    state, _ = basis.admit(kernel, state, X[:50], None, landmarks.Clock(0, 0))
     scatter, points = state.scatter.copy(), state.span.points.copy()
     changed = basis.revise(kernel, state, landmarks.Clock(0, 50))
     assert changed is not None and changed[0].span.rank == 10
-    basis.project(kernel, state, X[50:], None, landmarks.Clock(0, 50))
+    basis.admit(kernel, state, X[50:], None, landmarks.Clock(0, 50))
     np.testing.assert_array_equal(state.scatter, scatter)
     np.testing.assert_array_equal(state.span.points, points)
 

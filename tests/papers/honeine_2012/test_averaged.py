@@ -17,7 +17,7 @@ from tests.naive.trackers import averaged
 from tests.trackers.test_covariance import REFERENCE
 
 RULES: dict[str, Any] = {
-    "hebbian": papers.Hebbian(schedules.Constant(0.02)),
+    "hebbian": papers.Hebbian(schedules.ConstantRate(0.02)),
     "rls": papers.RLS(0.97),
     "lms": papers.LMS(0.01),
 }
@@ -84,7 +84,7 @@ def test_coordinates_that_come_within_a_block(name: str) -> None:
 
 def test_the_average_follows_a_change_of_basis() -> None:
     rng = np.random.default_rng(2)
-    tracker = papers.Averaged(papers.Hebbian(schedules.Constant(0.02)))
+    tracker = papers.Averaged(papers.Hebbian(schedules.ConstantRate(0.02)))
     state = tracker.update(tracker.begin(4, 2, REFERENCE), rng.normal(size=(130, 4)), None, ())
     T = rng.normal(size=(3, 4))
     moved, loss = tracker.rebase(state, T)

@@ -106,7 +106,7 @@ def test_average_follows_a_change_of_basis() -> None:
     """Rows that move: the centroids move with them, and with these the averages."""
     rng = np.random.default_rng(0)
     X = np.vstack([rng.normal(size=(3000, 2)), rng.normal(size=(3000, 2)) + 6.0])
-    rule = papers.Averaged(papers.Hebbian(schedules.Constant(0.05)))
+    rule = papers.Averaged(papers.Hebbian(schedules.ConstantRate(0.05)))
     model = StreamingKernelPCA(2, gamma=0.2, basis=20, tracker=rule, random_state=0)
     scores = model.partial_fit(X).transform(X)
     assert np.all(np.isfinite(scores)) and np.all(scores.var(axis=0) > 0.01)

@@ -109,7 +109,7 @@ def test_coordinates_beyond_the_components_start_none() -> None:
 
 
 def test_steps_that_were_shortened_are_counted_and_told_once() -> None:
-    long = papers.RecentredHebbian(schedules.Constant(50.0))
+    long = papers.RecentredHebbian(schedules.ConstantRate(50.0))
     with pytest.warns(RuntimeWarning, match="too long"):
         state = long.update(begun(), Z, None, (), POINTS)
     assert state.n_shortened > 0

@@ -19,12 +19,12 @@ from kernelstream.papers.kim_2003.gram import KernelMatrix
 from tests.naive import hebbian as naive
 
 SCHEDULES: list[schedules.Schedule] = [
-    schedules.Constant(0.05),
+    schedules.ConstantRate(0.05),
     schedules.InverseTime(0.5, floor=0.01),
     schedules.SearchThenConverge(0.2, tau=30),
     schedules.EigenvalueAnnealed(0.05, tau=30),
-    schedules.Automatic(),
-    schedules.Automatic(floor=0.02),
+    schedules.AutomaticRate(),
+    schedules.AutomaticRate(floor=0.02),
 ]
 
 
@@ -66,7 +66,7 @@ def test_blocks_equal_the_loop(
 def test_weights_equal_the_loop(batch_size: int) -> None:
     X = rows(40)
     w = np.random.default_rng(1).uniform(0.5, 2, size=40)
-    kernel, schedule = kernels.Polynomial(degree=2, gamma=1.0), schedules.Automatic()
+    kernel, schedule = kernels.Polynomial(degree=2, gamma=1.0), schedules.AutomaticRate()
     data = KernelMatrix(kernel, X, True, w, batch_size=batch_size)
     start, means = epochs.begin(data, 3, 0)
     order = np.random.default_rng(0).permutation(40)
@@ -107,7 +107,7 @@ def test_an_epoch_leaves_the_coefficients_it_was_given() -> None:
     data = KernelMatrix(kernels.RBF(gamma=2.0), rows(40), batch_size=9)
     start, means = epochs.begin(data, 3, 0)
     A, variances = start.A.copy(), start.variances.copy()
-    epochs.sample_epoch(data, means, start, schedules.Constant(0.1), np.arange(40))
+    epochs.sample_epoch(data, means, start, schedules.ConstantRate(0.1), np.arange(40))
     np.testing.assert_array_equal(start.A, A)
     np.testing.assert_array_equal(start.variances, variances)
 
@@ -116,7 +116,7 @@ def test_an_epoch_leaves_the_coefficients_it_was_given() -> None:
 @pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_matrix])
 def test_cache_and_sparse_rows_change_nothing(cache_bytes: int, make: Any) -> None:
     X = rows(50)
-    kernel, schedule = kernels.RBF(gamma=2.0), schedules.Automatic()
+    kernel, schedule = kernels.RBF(gamma=2.0), schedules.AutomaticRate()
     expected = None
     for size in (50, 7):
         data = KernelMatrix(kernel, make(X), batch_size=size, cache_bytes=cache_bytes)
@@ -129,7 +129,7 @@ def test_cache_and_sparse_rows_change_nothing(cache_bytes: int, make: Any) -> No
 
 def test_single_precision_keeps_double_coefficients() -> None:
     X = rows(200).astype(np.float32)
-    kernel, schedule = kernels.RBF(gamma=2.0), schedules.Automatic()
+    kernel, schedule = kernels.RBF(gamma=2.0), schedules.AutomaticRate()
     found = []
     for rows_ in (X, X.astype(np.float64)):
         data = KernelMatrix(kernel, rows_)
@@ -156,7 +156,7 @@ def test_automatic_steps_do_not_see_the_scale_of_the_kernel() -> None:
     for scale in (1.0, 100.0):
         data = KernelMatrix(kernels.Constant(scale) * kernels.RBF(gamma=2.0), X)
         start, means = epochs.begin(data, 3, 0)
-        state, _ = epochs.sample_epoch(data, means, start, schedules.Automatic(), order)
+        state, _ = epochs.sample_epoch(data, means, start, schedules.AutomaticRate(), order)
         found.append(state.A * np.sqrt(scale))
     np.testing.assert_allclose(found[0], found[1], atol=1e-10 * np.abs(found[0]).max())
 
@@ -165,7 +165,7 @@ def test_batch_update_is_the_mean_of_the_updates() -> None:
     X, kernel = rows(40), kernels.RBF(gamma=2.0)
     data = KernelMatrix(kernel, X, batch_size=11)
     start, means = epochs.begin(data, 3, 0)
-    state, _ = epochs.batch_update(data, means, start, schedules.Constant(0.3))
+    state, _ = epochs.batch_update(data, means, start, schedules.ConstantRate(0.3))
     A = naive.batch_kha(start.A, kernel(X), 0.3)
     np.testing.assert_allclose(effective(state.A, True), effective(A, True), atol=1e-12)
 
@@ -179,10 +179,12 @@ def test_watched_change_is_the_change_in_feature_space(batch: bool) -> None:
     H = np.eye(40) - 1 / 40
     exact = np.diag(watched @ H @ kernel(X) @ H @ watched.T)
     if batch:
-        _, found = epochs.batch_update(data, means, start, schedules.Automatic(), watched)
+        _, found = epochs.batch_update(data, means, start, schedules.AutomaticRate(), watched)
     else:
         order = np.random.default_rng(1).permutation(40)
-        _, found = epochs.sample_epoch(data, means, start, schedules.Automatic(), order, watched)
+        _, found = epochs.sample_epoch(
+            data, means, start, schedules.AutomaticRate(), order, watched
+        )
     assert found is not None
     np.testing.assert_allclose(found, exact, rtol=1e-9)
 
@@ -190,7 +192,7 @@ def test_watched_change_is_the_change_in_feature_space(batch: bool) -> None:
 def test_learning_stops_when_the_change_is_smaller_than_tol() -> None:
     data = KernelMatrix(kernels.RBF(gamma=2.0), rows(100))
     start, means = epochs.begin(data, 2, 0)
-    schedule = schedules.Automatic()
+    schedule = schedules.AutomaticRate()
     state, n_epochs, found = epochs.learn(data, start, means, schedule, 200, 1e-5, 0)
     assert found.converged and 1 < n_epochs < 200
     _, few, early = epochs.learn(data, start, means, schedule, 3, 1e-5, 0)
@@ -207,7 +209,7 @@ def test_memory_is_linear_in_the_rows() -> None:
     tracemalloc.start()
     data = KernelMatrix(kernels.RBF(gamma=2.0), X, batch_size=64, cache_bytes=0)
     start, means = epochs.begin(data, 3, 0)
-    state, *_ = epochs.learn(data, start, means, schedules.Automatic(), 1, 0.0, 0)
+    state, *_ = epochs.learn(data, start, means, schedules.AutomaticRate(), 1, 0.0, 0)
     epochs.solution(data, means, state)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -218,7 +220,7 @@ def test_a_step_that_diverges_is_shortened_and_said() -> None:
     data = KernelMatrix(kernels.RBF(gamma=2.0), rows(50))
     start, means = epochs.begin(data, 2, 0)
     with pytest.warns(RuntimeWarning, match="might diverge"):
-        state, *_ = epochs.learn(data, start, means, schedules.Constant(50.0), 2, 1e-6, 0)
+        state, *_ = epochs.learn(data, start, means, schedules.ConstantRate(50.0), 2, 1e-6, 0)
     assert np.all(np.isfinite(state.A)) and state.n_shortened > 0
 
 
@@ -229,7 +231,7 @@ def test_another_array_namespace_gives_the_same(batch: bool) -> None:
     for data_rows in (X, xp.asarray(X)):
         data = KernelMatrix(kernels.RBF(gamma=2.0), data_rows, batch_size=9)
         start, means = epochs.begin(data, 3, 0)
-        state, *_ = epochs.learn(data, start, means, schedules.Automatic(), 7, 0.0, 0, batch)
+        state, *_ = epochs.learn(data, start, means, schedules.AutomaticRate(), 7, 0.0, 0, batch)
         found.append(epochs.solution(data, means, state))
     assert type(found[1].V) is type(xp.asarray(X))
     factor = np.asarray(found[1].span.factor)

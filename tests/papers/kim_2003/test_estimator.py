@@ -208,7 +208,9 @@ def test_parameters_that_make_no_sense(parameters: dict[str, Any], message: str)
 
 
 @pytest.mark.parametrize("center", [True, False])
-@pytest.mark.parametrize("schedule", [schedules.Constant(0.1), schedules.Automatic()], ids=str)
+@pytest.mark.parametrize(
+    "schedule", [schedules.ConstantRate(0.1), schedules.AutomaticRate()], ids=str
+)
 @pytest.mark.parametrize("batch_size", [1, 16])
 def test_partial_fit_is_the_growing_expansion(
     center: bool, schedule: schedules.Schedule, batch_size: int
@@ -281,8 +283,8 @@ def test_ball_start_sees_rows_that_single_points_do_not() -> None:
         ("points", landmarks.Everything(start=1), False),
         ("ball", landmarks.Everything(start=600), True),
     ):
-        state = basis.begin(kernel, X, None, 0)
-        V = papers.Hebbian(spread=spread).begin(basis.rank(state), 1, X).V
+        state = basis.begin(kernel, landmarks.Start(X))
+        V = papers.Hebbian(spread=spread).begin(state.span.rank, 1, X).V
         seen[name] = np.mean(np.abs(basis.coordinates(kernel, state, X) @ V) > 1e-6)
     assert seen["points"] < 0.3
     assert seen["ball"] == 1.0
@@ -301,7 +303,7 @@ def test_a_floor_follows_a_distribution_that_moves() -> None:
     before = rng.normal(size=(3000, 3)) * [3, 1, 1]
     after = rng.normal(size=(1000, 3)) * [1, 3, 1]
     found = []
-    for schedule in (schedules.Automatic(floor=0.01), schedules.Automatic()):
+    for schedule in (schedules.AutomaticRate(floor=0.01), schedules.AutomaticRate()):
         model = KernelHebbianPCA(1, kernel="linear", schedule=schedule)
         model.partial_fit(before).partial_fit(after)
         found.append(metrics.captured_variance(model, after))
@@ -343,7 +345,9 @@ def test_automatic_steps_match_the_best_constant(name: str) -> None:
         return float(np.trace(np.linalg.pinv(Y @ A.T) @ (Y @ Y.T)) / len(X) / best)
 
     constants = np.logspace(-3, np.log10(2), 12) / (np.trace(K) / len(X))
-    assert captured(schedules.Automatic()) > max(map(captured, map(schedules.Constant, constants)))
+    assert captured(schedules.AutomaticRate()) > max(
+        map(captured, map(schedules.ConstantRate, constants))
+    )
 
 
 @pytest.mark.parametrize("name", ["toy", "toy, kernel times 100", "banana"])

@@ -59,7 +59,7 @@ def test_hebbian_never_diverges(seed, eta, scale):
     """A step that is too long is shortened to the stable length, counted and reported."""
     rng = np.random.default_rng(seed)
     Z = rng.normal(size=(150, 4)) * scale
-    rule = papers.Hebbian(schedules.Constant(eta))
+    rule = papers.Hebbian(schedules.ConstantRate(eta))
     largest = eta * float(np.max(np.sum(Z**2, axis=1)))
     if largest > 1:
         with pytest.warns(RuntimeWarning, match="too long"):
@@ -75,7 +75,7 @@ def test_hebbian_never_diverges(seed, eta, scale):
 
 def test_the_warning_comes_once():
     Z = np.random.default_rng(0).normal(size=(200, 3))
-    rule = papers.Hebbian(schedules.Constant(50.0))
+    rule = papers.Hebbian(schedules.ConstantRate(50.0))
     with pytest.warns(RuntimeWarning, match="too long"):
         state = learned(rule, Z, 2)
     before = state.n_shortened
@@ -85,8 +85,8 @@ def test_the_warning_comes_once():
 
 def test_a_weight_scales_the_step():
     Z, w, _ = rows(3, 4, 60)
-    a = learned(papers.Hebbian(schedules.Constant(0.01)), Z, 2, weights=np.full(60, 3.0))
-    b = learned(papers.Hebbian(schedules.Constant(0.03)), Z, 2)
+    a = learned(papers.Hebbian(schedules.ConstantRate(0.01)), Z, 2, weights=np.full(60, 3.0))
+    b = learned(papers.Hebbian(schedules.ConstantRate(0.03)), Z, 2)
     np.testing.assert_allclose(a.V, b.V, rtol=1e-12)
     assert w.shape == (60,)
 
@@ -141,7 +141,7 @@ def test_hebbian_follows_centroids_that_gain_rank():
 
 def test_admissions_start_components_one_by_one():
     """Rows before an admission know nothing of the new coordinate."""
-    rule = papers.Hebbian(schedules.Constant(0.1))
+    rule = papers.Hebbian(schedules.ConstantRate(0.1))
     Z = np.array([[1.0, 0.0], [0.9, 0.0], [0.3, 0.8], [0.5, 0.6]])
     state = rule.update(rule.begin(0, 2, REFERENCE), Z, None, admitted=(0, 2))
     V = np.zeros((2, 2))
@@ -156,11 +156,11 @@ def test_admissions_start_components_one_by_one():
 
 
 SCHEDULES = {
-    "constant": schedules.Constant(0.03),
-    "too long": schedules.Constant(0.4),
+    "constant": schedules.ConstantRate(0.03),
+    "too long": schedules.ConstantRate(0.4),
     "falling": schedules.SearchThenConverge(0.1, 50),
     "annealed": schedules.EigenvalueAnnealed(0.05, 100),
-    "automatic": schedules.Automatic(),
+    "automatic": schedules.AutomaticRate(),
 }
 
 
@@ -193,7 +193,7 @@ def test_every_number_is_that_of_the_twin(name, weighted):
 def test_steps_of_a_component_without_variance():
     """A first row at the second coordinate: the variance of the first component is zero."""
     Z = np.array([[0.0, 0.5, 0.0], [0.2, 0.5, 0.1]])
-    for schedule in (schedules.EigenvalueAnnealed(0.05, 100), schedules.Automatic()):
+    for schedule in (schedules.EigenvalueAnnealed(0.05, 100), schedules.AutomaticRate()):
         steps = Steps(schedule, 2)
         state = learned(papers.Hebbian(schedule), Z, 2)
         np.testing.assert_allclose(state.V.T, gha(np.eye(2, 3), Z, steps), atol=1e-14)

@@ -14,7 +14,7 @@ from kernelstream.trackers import Moments
 from tests.naive.trackers import Tanaka
 from tests.trackers.test_covariance import REFERENCE
 
-CONSTANT, FALLING = schedules.Constant(0.03), schedules.SearchThenConverge(0.05, 30)
+CONSTANT, FALLING = schedules.ConstantRate(0.03), schedules.SearchThenConverge(0.05, 30)
 
 
 def rule_and_twin(
@@ -85,7 +85,7 @@ def test_given_weights_and_one_component(method: str) -> None:
 def test_steps_that_are_too_long_are_those_of_the_twin(method: str, eta: float) -> None:
     rng = np.random.default_rng(2)
     Z = rng.normal(size=(150, 4))
-    rule, twin = rule_and_twin(method, 2, schedule=schedules.Constant(eta))
+    rule, twin = rule_and_twin(method, 2, schedule=schedules.ConstantRate(eta))
     for z in Z:
         twin.row(z)
     with pytest.warns(RuntimeWarning, match="too long") as caught:
@@ -104,7 +104,7 @@ def test_a_step_of_just_the_stable_length_is_no_long_one(method: str) -> None:
     """ω₁ |z|² and |c|² are 4 here: 1/4 is as long as a step may be."""
     Z = np.array([[2.0, 0.0]] * 4)
     for eta, shortened in ((0.25, 0), (np.nextafter(0.25, 1.0), 3)):
-        rule = rule_and_twin(method, 1, schedule=schedules.Constant(eta), omega=[1.0])[0]
+        rule = rule_and_twin(method, 1, schedule=schedules.ConstantRate(eta), omega=[1.0])[0]
         if shortened:
             with pytest.warns(RuntimeWarning, match="too long"):
                 state = updated(rule, rule.begin(2, 1, REFERENCE), Z)

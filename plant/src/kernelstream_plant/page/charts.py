@@ -19,6 +19,7 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
+from kernelstream.plot import ControlChart, monitor_charts
 from kernelstream_plant.operation.history import (
     ALARM,
     COLUMNS,
@@ -34,47 +35,8 @@ MOST_POINTS = 5_000
 SIGNED = ("#1d5f9f", "#5b93c9", "#a9c8e6", "#eceff3", "#f3c3a0", "#e58a4a", "#c2540a")
 
 
-@dataclass(frozen=True)
-class Chart:
-    """One chart of a stream: a statistic, its limits, and values that are shown as dots."""
-
-    title: str
-    value: str
-    limits: tuple[str, ...] = ()
-    dots: str | None = None
-    logarithmic: bool = True
-
-
-TITLES = {
-    "smoothed": "smoothed index; dots: the index of rows",
-    "lasting": "small faults that last",
-    "drift_largest_shift": "drift since fit, in deviations",
-}
-BESIDE = {"index", "t2", "spe"}  # shown with the smoothed index, or parts of it
-
-
-def charts_of(columns: tuple[str, ...] = COLUMNS) -> list[Chart]:
-    """A chart for every statistic that has a limit, and for drift.
-
-    Examples
-    --------
-    >>> [chart.value for chart in charts_of()]
-    ['smoothed', 'lasting', 'drift_largest_shift']
-    >>> charts_of(("smoothed", "limit", "sudden", "sudden_limit"))[1].limits
-    ('sudden_limit',)
-    """
-    known = [c for c in ("limit", "event_limit") if c in columns]
-    charts = [Chart(TITLES["smoothed"], "smoothed", tuple(known), "index")]
-    charts += [
-        Chart(TITLES.get(name, name), name, (f"{name}_limit",))
-        for name in columns
-        if f"{name}_limit" in columns and name not in BESIDE
-    ]
-    if "drift_largest_shift" in columns:
-        charts.append(
-            Chart(TITLES["drift_largest_shift"], "drift_largest_shift", logarithmic=False)
-        )
-    return charts
+# T² and SPE are parts of the index.
+CHARTS = monitor_charts(("smoothed", "lasting", "drift_largest_shift"))
 
 
 @dataclass(frozen=True)
@@ -96,7 +58,7 @@ WINDOWS = {
 }
 LATEST_ROWS = 2_000
 SHOWN = tuple(
-    dict.fromkeys(c for chart in charts_of() for c in (chart.value, *chart.limits, chart.dots) if c)
+    dict.fromkeys(c for chart in CHARTS for c in (chart.statistic, *chart.limits, chart.dots) if c)
 )
 
 
@@ -183,15 +145,13 @@ def blank(title: str, height: int, **options: Any) -> Any:
     return made
 
 
-def over_time(
-    charts: list[Chart], source: ColumnDataSource, events: ColumnDataSource, links: bool
-) -> list[Any]:
+def over_time(source: ColumnDataSource, events: ColumnDataSource, links: bool) -> list[Any]:
     """The charts, one below the other on one time axis; events are shaded, known ones hatched."""
     x_range = DataRange1d(range_padding=0.01)
     made = []
-    for number, chart in enumerate(charts):
+    for number, chart in enumerate(CHARTS):
         plot = blank(
-            chart.title,
+            f"{chart.title}; dots: the {chart.dots} of rows" if chart.dots else chart.title,
             250 if number == 0 else 150,
             x_axis_type="datetime",
             y_axis_type="log" if chart.logarithmic else "linear",
@@ -202,51 +162,47 @@ def over_time(
         )
         if chart.logarithmic:
             plot.yaxis.ticker = LogTicker(desired_num_ticks=4)
-        spans = plot.vstrip(
-            x0="begin",
-            x1="end",
-            source=events,
-            fill_color=ORANGE,
-            fill_alpha=0.16,
-            hatch_pattern="pattern",
-            hatch_color=ORANGE,
-            hatch_alpha=0.5,
-            line_color=None,
-        )
-        plot.varea(
-            "at", f"{chart.value}_low", f"{chart.value}_high", source=source, color=BLUE, alpha=0.25
-        )
-        if chart.dots is not None:
-            plot.scatter(
-                "at",
-                f"{chart.dots}_high",
-                source=source,
-                size=2.5,
-                color=GREY,
-                line_color=None,
-                alpha=0.7,
-            )
-            plot.scatter("at", "alarm_at", source=source, size=4, color=ORANGE, line_color=None)
-        line = plot.line("at", chart.value, source=source, color=BLUE, line_width=1.8)
-        for limit, style in zip(chart.limits, ("solid", "dashed"), strict=False):
-            plot.line("at", limit, source=source, color=RED, line_width=1.2, line_dash=style)
-        tips = [("time", "@at{%F %T}"), (chart.value, f"@{chart.value}{{0.000}}")]
-        tips += [(limit, f"@{limit}{{0.000}}") for limit in chart.limits]
-        plot.add_tools(
-            HoverTool(
-                renderers=[line],
-                tooltips=tips,
-                formatters={"@at": "datetime"},
-                mode="vline",
-                limit=1,
-            )
-        )
+        spans = shade(plot, events)
         if links:
-            plot.add_tools(
-                TapTool(renderers=[spans], callback=OpenURL(url="/event?id=@id", same_tab=True))
-            )
+            to_event = OpenURL(url="/event?id=@id", same_tab=True)
+            plot.add_tools(TapTool(renderers=[spans], callback=to_event))
+        draw(plot, chart, source)
         made.append(plot)
     return made
+
+
+def shade(plot: Any, events: ColumnDataSource) -> Any:
+    """The times of events."""
+    return plot.vstrip(
+        x0="begin",
+        x1="end",
+        source=events,
+        fill_color=ORANGE,
+        fill_alpha=0.16,
+        hatch_pattern="pattern",
+        hatch_color=ORANGE,
+        hatch_alpha=0.5,
+        line_color=None,
+    )
+
+
+def draw(plot: Any, chart: ControlChart, source: ColumnDataSource) -> None:
+    """A statistic as a line with its range, single rows as dots, the limits, and all in words."""
+    name = chart.statistic
+    plot.varea("at", f"{name}_low", f"{name}_high", source=source, color=BLUE, alpha=0.25)
+    if chart.dots is not None:
+        dots: dict[str, Any] = dict(source=source, line_color=None)
+        plot.scatter("at", f"{chart.dots}_high", size=2.5, color=GREY, alpha=0.7, **dots)
+        plot.scatter("at", "alarm_at", size=4, color=ORANGE, **dots)
+    line = plot.line("at", name, source=source, color=BLUE, line_width=1.8)
+    for limit, style in zip(chart.limits, ("solid", "dashed"), strict=False):
+        plot.line("at", limit, source=source, color=RED, line_width=1.2, line_dash=style)
+    tips = [("time", "@at{%F %T}")]
+    tips += [(shown, f"@{shown}{{0.000}}") for shown in (name, *chart.limits)]
+    formats: Any = {"@at": "datetime"}
+    plot.add_tools(
+        HoverTool(renderers=[line], tooltips=tips, formatters=formats, mode="vline", limit=1)
+    )
 
 
 def heat_map(source: ColumnDataSource, mapper: LinearColorMapper, names: list[str]) -> Any:

@@ -99,7 +99,7 @@ def now(doc: Any, live: LiveMonitor) -> None:
     session = Session(doc, live, "/")
     strip, causes, said = part(name="strip"), part(name="causes"), part(name="said")
     source, events = ColumnDataSource(charts.empty()), ColumnDataSource(event_spans(live))
-    plots = charts.over_time(charts.charts_of(), source, events, links=True)
+    plots = charts.over_time(source, events, links=True)
     window = select("Show the last", list(charts.WINDOWS), "10 minutes", 170)
     sent: dict[str, Any] = {"total": 0, "last": None}
 

@@ -9,7 +9,7 @@ from bokeh.embed import components
 from bokeh.models import ColumnDataSource
 from bokeh.resources import Resources
 
-from kernelstream.cli import BOKEH_COLORS
+from kernelstream.cli import bokeh_colors
 from kernelstream_plant.operation import LiveMonitor
 from kernelstream_plant.page import charts, frame, pages
 from kernelstream_plant.page.frame import text
@@ -76,9 +76,7 @@ def _of_stream(live: LiveMonitor) -> tuple[str, list[Any], str]:
         if len(seen["at"]) >= SHORTEST:
             break
     source = ColumnDataSource(seen)
-    plots = charts.over_time(
-        charts.charts_of(), source, ColumnDataSource(pages.event_spans(live)), links=False
-    )
+    plots = charts.over_time(source, ColumnDataSource(pages.event_spans(live)), links=False)
     return verdict_html(live), plots, pages.log_html(live, "", links=False) + pages.model_html(live)
 
 
@@ -110,5 +108,5 @@ def _page(title: str, above: str, figures: list[Any], below: str) -> str:
         f"<title>{text(title)}</title><style>{frame.STYLE}{css}{TABLE}</style>"
         f"{Resources(mode='inline', components=['bokeh']).render()}{script}</head>"
         f'<body><div class="page"><h1>{text(title)}</h1>{above}{"".join(places)}{below}'
-        f"</div><script>{BOKEH_COLORS}</script></body></html>\n"
+        f"</div><script>{bokeh_colors()}</script></body></html>\n"
     )

@@ -59,11 +59,7 @@ class Contributions:
 
 
 def slopes(
-    normal: Normal,
-    curvature: np.ndarray,
-    R: np.ndarray,
-    n_features: int,
-    product: Product = rows_times,
+    normal: Normal, curvature: np.ndarray, R: np.ndarray, product: Product = rows_times
 ) -> np.ndarray:
     """∂M of each row with respect to each variable in reference units, lags summed, (n, d).
 
@@ -72,28 +68,28 @@ def slopes(
     a = uᵀg / uᵀCu > 1 along the ray from the centre, the gradient is divided by a. Neither changes
     which variable is first in a row; both keep sizes and averages in proportion.
     """
-    U = normal.scaling.apply(R, product)
+    U = normal.whitening.apply(R, product)
     G, stretch = normal.index.gradient(U, product)
     U = U / stretch[:, None]
     steepness = row_dots(U, G) / np.maximum(row_dots(U, product(U, curvature)), TINIEST)
-    G = normal.scaling.pull_back(G, product) * (stretch / np.maximum(steepness, 1.0))[:, None]
-    return G.reshape(len(R), -1, n_features).sum(axis=1)
+    G = normal.whitening.pull_back(G, product) * (stretch / np.maximum(steepness, 1.0))[:, None]
+    return G.reshape(len(R), -1, normal.n_features).sum(axis=1)
 
 
 def mean_curvature(normal: Normal, R: np.ndarray) -> np.ndarray:
     """∂²M/∂u∂uᵀ averaged over normal rows that are spread over those given."""
     chosen = R[evenly_spaced(len(R), MOST_ROWS, nearest=True)]
-    return normal.index.curvature(normal.scaling.apply(chosen, np.matmul))
+    return normal.index.curvature(normal.whitening.apply(chosen, np.matmul))
 
 
-def stiffness(normal: Normal, curvature: np.ndarray, n_features: int) -> np.ndarray:
+def stiffness(normal: Normal, curvature: np.ndarray) -> np.ndarray:
     """h_j: the mean curvature of M along each variable in reference units, lags moved alike.
 
     ``curvature`` belongs to whitened rows, whose law adaptation keeps: with the present whitening
     it is the present curvature.
     """
-    W = normal.scaling.whitener
-    W = W.reshape(-1, n_features, W.shape[1]).sum(axis=0)
+    W = normal.whitening.whitener
+    W = W.reshape(-1, normal.n_features, W.shape[1]).sum(axis=0)
     h = np.sum((W @ curvature) * W, axis=1)
     return np.maximum(h, FLATTEST * max(float(h.max()), np.finfo(float).tiny))
 

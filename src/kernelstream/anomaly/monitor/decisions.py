@@ -34,13 +34,13 @@ MOST_SHIFT = 0.5  # deviations by which steps may raise a limit: calibration is 
 
 @stored
 @dataclass(frozen=True)
-class Watch:
-    """What the next decision depends on, besides the model.
+class AlarmState:
+    """What the next decision depends on, besides the models.
 
     ``owed`` are the conformal steps of the rows of the present event, for the index and for its
     smoothed version: an event that ends within the quarantine was a false alarm, and its alarms
-    count after all. Else alarms that come in bursts would be counted too rarely, and the false
-    alarm rate settle above α.
+    count after all. Otherwise alarms that come in bursts would be counted too rarely, and the
+    false alarm rate would settle above α.
     """
 
     level: float  # the smoothed log index
@@ -62,27 +62,15 @@ class Watch:
             raise ValueError(f"the alarms of {len(self.recent)} rows")
 
     @classmethod
-    def begin(cls, limits: Limits, n_features: int) -> Watch:
-        """Before the first row: nothing suspicious."""
+    def begin(cls, limits: Limits, n_features: int) -> AlarmState:
+        """Before the first row: no alarm."""
         mean = limits.index.mean
         return cls(mean, (), (0.0, 0.0), (0.0, 0.0), 0, 0, 0, no_average(n_features), mean)
 
-    def end_event(self, limits: Limits) -> Watch:
+    def end_event(self, limits: Limits) -> AlarmState:
         """The same limits, with no event and no memory of alarms."""
-        return replace(
-            self,
-            level=limits.index.mean,
-            recent=(),
-            owed=(0.0, 0.0),
-            event=0,
-            event_rows=0,
-            average=np.zeros_like(self.average),
-            usual=limits.index.mean,
-        )
-
-    def forget_lag(self, limits: Limits) -> Watch:
-        """The same under another model, which does not lag."""
-        return replace(self, usual=limits.index.mean)
+        begun = AlarmState.begin(limits, len(self.average) // 2)
+        return replace(begun, shift=self.shift, n_events=self.n_events)
 
     def lag(self, limits: Limits) -> float:
         """By how much the log index of rows outside events was above the mean of calibration."""
@@ -90,7 +78,7 @@ class Watch:
 
 
 @dataclass(frozen=True)
-class Rule:
+class AlarmRule:
     """Numbers of the decision that do not change along the stream."""
 
     alpha: float
@@ -102,12 +90,22 @@ class Rule:
     event: float  # the joint score that makes an event at once
 
     @classmethod
-    def of(cls, limits: Limits, alpha: float, smoothed: bool, adapts: bool, patience: int) -> Rule:
+    def of(
+        cls, limits: Limits, alpha: float, smoothed: bool, adapts: bool, patience: int
+    ) -> AlarmRule:
         """The rule for given limits."""
         base = (limits.index.limit(alpha), limits.joint.limit(alpha))
         most_shift = (MOST_SHIFT * limits.index.deviation, MOST_SHIFT * limits.joint.deviation)
         event = limits.event_limit(alpha)
         return cls(alpha, smoothed, adapts, patience, base, most_shift, event)
+
+    def p_value(self, decision: Decision, limits: Limits) -> float:
+        """Fraction of normal rows at least as far out; NaN for a row without any value."""
+        if math.isnan(decision.score):
+            return math.nan
+        reference = limits.joint if self.smoothed else limits.index
+        shift = decision.limit - self.base[int(self.smoothed)]
+        return reference.p_value(decision.score - shift, self.alpha)
 
 
 @dataclass(frozen=True)
@@ -125,83 +123,107 @@ class Thresholds:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What was decided about one row, with the limits it was decided by (as logarithms)."""
+class Decision:
+    """What was decided about one row, with the limits it was decided by (as logarithms).
+
+    ``score`` and ``limit`` are those that decide about the alarm: of the highest of index,
+    smoothed index and ``lasting``, or of the index alone where nothing is smoothed.
+    """
 
     level: float
     lasting: float
-    joint: float
+    score: float
+    limit: float
     limits: Thresholds
     alarm: bool
     event: int
 
 
-def thresholds(watch: Watch, limits: Limits, rule: Rule) -> Thresholds:
+def thresholds(state: AlarmState, limits: Limits, rule: AlarmRule) -> Thresholds:
     """The limits for the next row."""
-    own, joint = (base + shift for base, shift in zip(rule.base, watch.shift, strict=True))
-    event = rule.event + max(watch.shift[1], 0.0)
+    own, joint = (base + shift for base, shift in zip(rule.base, state.shift, strict=True))
+    event = rule.event + max(state.shift[1], 0.0)
     if not rule.smoothed:
         return Thresholds(own, joint, math.inf, event)
     return Thresholds(limits.index_limit(joint), joint, limits.lasting_limit(joint), event)
 
 
 def decide(
-    watch: Watch,
+    state: AlarmState,
     log_index: float,
     residual: np.ndarray,
     limits: Limits,
-    rule: Rule,
+    rule: AlarmRule,
     counts: bool,
     trusted: bool = False,
     silent: bool = False,
-) -> tuple[Watch, Verdict]:
-    """Judge one row by limits of before it, then let the limits learn from it.
+) -> tuple[AlarmState, Decision]:
+    """Decide about one row by limits of before it, then let the limits learn from it.
 
     A row that does not count (values are missing) moves no limit; a row that the caller trusts is
-    in no event; a silent row, without any value, changes nothing: what was so before goes on.
+    in no event; a silent row, without any value, changes nothing: the event continues, if there is
+    one.
     """
-    in_force = thresholds(watch, limits, rule)
+    in_force = thresholds(state, limits, rule)
+    limit = in_force.smoothed if rule.smoothed else in_force.index
     if silent:
-        lasting = root_size(watch.average, limits.smoothing)
-        return watch, Verdict(watch.level, lasting, math.nan, in_force, False, watch.event)
-    level = smooth(watch.level, log_index, limits.index, limits.smoothing)
-    average = advance(watch.average, residual, limits.smoothing)
+        lasting = root_size(state.average, limits.smoothing)
+        return state, Decision(
+            state.level, lasting, math.nan, limit, in_force, alarm=False, event=state.event
+        )
+    level = smooth(state.level, log_index, limits.index, limits.smoothing)
+    average = advance(state.average, residual, limits.smoothing)
     lasting = root_size(average, limits.smoothing)
     joint = float(limits.join(log_index, level, lasting))
-    over = (log_index > rule.base[0] + watch.shift[0], joint > in_force.smoothed)
-    alarm = over[1] if rule.smoothed else over[0]
-    lag = watch.lag(limits)
+    over = (log_index > rule.base[0] + state.shift[0], joint > in_force.smoothed)
+    score, alarm = (joint, over[1]) if rule.smoothed else (log_index, over[0])
+    lag = state.lag(limits)
     change = float(limits.join(log_index - lag, level - lag, lasting))
     changed = change > in_force.smoothed if rule.smoothed else log_index - lag > in_force.index
-    recent = (*watch.recent, changed)[-WINDOW:]
+    recent = (*state.recent, changed)[-WINDOW:]
     in_event = not trusted and (sum(recent) >= ALARMS or change > in_force.event)
 
-    n_events, event = watch.n_events, 0
+    learns = rule.adapts and counts
+    shift, owed = moved_limits(state, over if learns else None, in_event, limits, rule)
+    usual = state.usual
+    if learns and not in_event:
+        usual = smooth(usual, log_index, limits.index, 1.0 / (USUAL * rule.patience))
+    n_events, event, event_rows = state.n_events, 0, 0
     if in_event:
-        n_events += watch.event == 0
-        event = watch.event or n_events
+        n_events += state.event == 0
+        event, event_rows = state.event or n_events, state.event_rows + 1
+    after = AlarmState(level, recent, shift, owed, event, n_events, event_rows, average, usual)
+    return after, Decision(level, lasting, score, limit, in_force, bool(alarm), event)
+
+
+def moved_limits(
+    state: AlarmState,
+    over: tuple[bool, bool] | None,
+    in_event: bool,
+    limits: Limits,
+    rule: AlarmRule,
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Shifts of both limits after a conformal step, and the steps that are owed.
+
+    ``over`` says which scores were over their limits; None where no limit learns from the row.
+    Steps of an event are made at its end, where it was a false alarm.
+    """
     steps = (0.0, 0.0)
-    if rule.adapts and counts:
+    if over is not None:
         steps = (
             STEP * limits.index.deviation * (over[0] - rule.alpha),
             STEP * limits.joint.deviation * (over[1] - rule.alpha),
         )
-    shift, owed, usual = watch.shift, watch.owed, watch.usual
+    owed = (state.owed[0] + steps[0], state.owed[1] + steps[1])
     if in_event:
-        owed = (owed[0] + steps[0], owed[1] + steps[1])
-    else:
-        if watch.event and watch.event_rows < rule.patience:
-            steps = (steps[0] + owed[0], steps[1] + owed[1])
-        shift = (
-            raised(shift[0], steps[0], rule.most_shift[0]),
-            raised(shift[1], steps[1], rule.most_shift[1]),
-        )
-        owed = (0.0, 0.0)
-        if rule.adapts and counts:
-            usual = smooth(usual, log_index, limits.index, 1.0 / (USUAL * rule.patience))
-    event_rows = watch.event_rows + 1 if in_event else 0
-    after = Watch(level, recent, shift, owed, event, n_events, event_rows, average, usual)
-    return after, Verdict(level, lasting, joint, in_force, bool(alarm), event)
+        return state.shift, owed
+    if state.event and state.event_rows < rule.patience:
+        steps = owed
+    shift = (
+        raised(state.shift[0], steps[0], rule.most_shift[0]),
+        raised(state.shift[1], steps[1], rule.most_shift[1]),
+    )
+    return shift, (0.0, 0.0)
 
 
 def raised(shift: float, step: float, most: float) -> float:

@@ -62,11 +62,11 @@ def no_drift(n_features: int) -> Drift:
 
 
 def measure_drift(
-    reference: Normal, present: Normal, limits: Limits, R: np.ndarray, n_features: int, rows: int
+    reference: Normal, present: Normal, limits: Limits, R: np.ndarray, rows: int
 ) -> Drift:
     """Compare two models of normal operation; ``R`` are the rows learned last."""
-    was, now = reference.scaling, present.scaling
-    d = n_features  # of a lagged row, the present values come first
+    was, now = reference.whitening, present.whitening
+    d = reference.n_features  # of a lagged row, the present values come first
     leading = max(was.axes.shape[1], 1)
     log_index = reference.score(R, np.matmul).log_index
     return Drift(

@@ -9,23 +9,30 @@ and by two deviations. The setting that finds most of them at a limit of 5 % win
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from kernelstream import landmarks
 from kernelstream.anomaly.monitor.contributions import mean_curvature
-from kernelstream.anomaly.monitor.limits import THIRDS, Reference, calibrate, folds_of, n_folds
+from kernelstream.anomaly.monitor.limits import (
+    FEW_FOLDS,
+    OFTEN,
+    Reference,
+    calibrate,
+    folds_of,
+    n_folds,
+)
+from kernelstream.anomaly.monitor.models import NormalModels
 from kernelstream.anomaly.monitor.normal import (
-    NO_SPREAD,
-    Gathered,
+    NEGLIGIBLE,
     Index,
     Normal,
+    RowMoments,
     Setting,
-    WhitenedRows,
     lag_rows,
     learn_normal,
-    learn_whitened,
 )
 from kernelstream.anomaly.monitor.sensors import Sensors, glitches
 from kernelstream.anomaly.monitor.state import MonitorState
@@ -34,7 +41,6 @@ from kernelstream.estimators import require_summable
 from kernelstream.stream import Rows, Standardisation
 
 LEAST_ROWS = 8  # of normal operation
-LEAST_BESIDE = 4  # of them to learn from while a fold is held out
 MOST_LAGS = 9
 ROWS_A_COLUMN = 3  # rows of normal operation for each column of a lagged row, where lags="auto"
 WORTH_A_LAG = 0.01  # of the variance that is unexpected: more lags must lower it by more
@@ -43,9 +49,7 @@ WIDER = 3.0  # factor by which a width that saturates is widened …
 WIDEST = 1e5  # … up to here
 WIDTHS = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3)  # the widest first: of equals it saturates latest
 RIDGES = (0.1, 0.01, 1e-3, 1e-4)  # the smallest sees curvature; below it causes blur
-PSEUDO_ALPHA = 0.05
 STEPS = (1.0, 2.0)  # deviations
-FOLDS = 3
 MOST_ROWS = 3000  # that take part in a choice, the latest
 CLEAR = 5.0  # M far away must be this many times its limit, else the index saturates
 
@@ -72,48 +76,61 @@ def fit_state(
             f"{LEAST_ROWS} are needed to learn normal operation."
         )
     standard = Standardisation.of(Rows(X[whole]))
+    Z = standard.apply(X)
     if lags is None:
-        lags = choose_lags(standard.apply(X), max(0, min(MOST_LAGS, n // (ROWS_A_COLUMN * d) - 1)))
-    if lags >= n:  # before they are laid side by side: a row with its past may fill the memory
-        raise ValueError(
-            f"With lags={lags} no row of {n} has its past: give more rows, fewer lags."
-        )
-    R = require_summable(usable_rows(standard.apply(X), lags))
-    if len(R) < LEAST_ROWS:
-        raise ValueError(
-            f"With lags={lags} only {len(R)} rows are complete: give more rows, fewer lags."
-        )
+        lags = choose_lags(Z, max(0, min(MOST_LAGS, n // (ROWS_A_COLUMN * d) - 1)))
+    R = lagged_rows_to_learn(Z, lags)
     number = n_folds(folds, len(R), R.shape[1])
     require_rows_beside_folds(len(R), lags, number)
-    setting = choose(R, lags, settings)
+    setting = choose(R, [replace(setting, lags=lags) for setting in settings])
     calibration = None if run is None else calibration_rows(standard.apply(run), lags)
+    given = len({setting.width for setting in settings}) == 1
     while True:
         normal = learn_normal(R, setting)
-        limits = calibrate(R, lags, normal, calibration, number, smoothing)
+        limits = calibrate(R, normal, calibration, number, smoothing)
         if setting.width > WIDEST or not saturates(normal, limits.index.limit(alpha)):
             break
-        if len({s.width for s in settings}) == 1:
-            warnings.warn(
-                f"width={setting.width:g} is so narrow that the index far away, "
-                f"{normal.index.far_away:.3g}, is less than five times its limit: large faults "
-                "look like small ones. Use a larger width or 'auto', or more points in the basis.",
-                stacklevel=3,
-            )
+        if given:
+            warn_of_saturation(normal)
             break
         setting = replace(setting, width=WIDER * setting.width)
     curvature = mean_curvature(normal, R if calibration is None else calibration)
     sensors = Sensors.of(X, constant=np.ptp(X[whole], axis=0) == 0)
-    return MonitorState.begin(standard, lags, normal, curvature, limits, sensors)
+    return MonitorState.begin(NormalModels.of(standard, normal, limits, curvature), sensors)
+
+
+def lagged_rows_to_learn(Z: np.ndarray, lags: int) -> np.ndarray:
+    """Complete lagged rows of normal operation, if there are enough to learn from."""
+    if lags >= len(Z):  # before they are laid side by side: a row with its past may fill the memory
+        raise ValueError(
+            f"With lags={lags} no row of {len(Z)} has its past: give more rows, fewer lags."
+        )
+    R = require_summable(usable_rows(Z, lags))
+    if len(R) < LEAST_ROWS:
+        raise ValueError(
+            f"With lags={lags} only {len(R)} rows are complete: give more rows, fewer lags."
+        )
+    return R
 
 
 def require_rows_beside_folds(n: int, lags: int, folds: int) -> None:
-    """Raise in words where a fold, and the rows that share its past, leave too few to learn."""
-    left = min(len(rows) for k in {FOLDS, THIRDS, folds} for rows, _ in folds_of(n, lags, k))
-    if left < LEAST_BESIDE:
+    """Raise if a fold, and the rows that share its past, leave too few rows to learn."""
+    left = min(len(rows) for k in (FEW_FOLDS, folds) for rows, _ in folds_of(n, lags, k))
+    if left < LEAST_ROWS // 2:
         raise ValueError(
             f"With lags={lags} {n} rows are complete, and a fold of them leaves {left} that do not "
             "share its past: too few to measure limits. Give more rows, or fewer lags."
         )
+
+
+def warn_of_saturation(normal: Normal) -> None:
+    """Warn that the index of large faults is hardly above its limit."""
+    warnings.warn(
+        f"width={normal.setting.width:g} is so narrow that the index far away, "
+        f"{normal.index.far_away:.3g}, is less than five times its limit: large faults look like "
+        "small ones. Use a larger width or 'auto', or more points in the basis.",
+        stacklevel=4,
+    )
 
 
 def warn_of_glitches(X: np.ndarray, names: tuple[str, ...]) -> None:
@@ -176,26 +193,26 @@ def choose_lags(Z: np.ndarray, most: int) -> int:
         return 0
     d = Z.shape[1]
     left = np.zeros(most + 1)  # mean log of the share of a variable's variance that is unexpected
-    for others, held_out in folds_of(len(R), most, FOLDS):
-        rows = Gathered.of(R[others])
+    for others, held_out in folds_of(len(R), most, FEW_FOLDS):
+        rows = RowMoments.of(R[others])
         C, new = rows.covariance, R[held_out] - rows.mean
         for lags in range(most + 1):
             past = slice(d, d * (lags + 1))
-            ridge = np.diag(PAST_RIDGE * np.diag(C)[past] + NO_SPREAD)
+            ridge = np.diag(PAST_RIDGE * np.diag(C)[past] + NEGLIGIBLE)
             expected = new[:, past] @ np.linalg.solve(C[past, past] + ridge, C[past, :d])
             apart = np.mean((new[:, :d] - expected) ** 2, axis=0)
-            left[lags] += np.mean(np.log(apart + NO_SPREAD)) / FOLDS
+            left[lags] += np.mean(np.log(apart + NEGLIGIBLE)) / FEW_FOLDS
     return int(np.argmax(left < left.min() + WORTH_A_LAG))
 
 
-def choose(R: np.ndarray, lags: int, settings: list[Setting]) -> Setting:
+def choose(R: np.ndarray, settings: list[Setting]) -> Setting:
     """The setting that finds most pseudo-faults; the first of those that find as many."""
     if len(settings) == 1:
         return settings[0]
-    R = R[-MOST_ROWS:]
-    rates = np.zeros((FOLDS, len(settings)))
-    for fold, (others, held_out) in enumerate(folds_of(len(R), lags, FOLDS)):
-        faults = pseudo_faults(R[held_out], lags, settings[0].seed + fold)
+    R, lags, seed = R[-MOST_ROWS:], settings[0].lags, settings[0].seed
+    rates = np.zeros((FEW_FOLDS, len(settings)))
+    for fold, (others, held_out) in enumerate(folds_of(len(R), lags, FEW_FOLDS)):
+        faults = pseudo_faults(R[held_out], lags, seed + fold)
         for which, normal in enumerate(learn_each(R[others], settings)):
             rates[fold, which] = detection_rate(normal, R[held_out], faults)
     # A setting that saturates in one fold is not safe, whatever it finds in the others.
@@ -203,22 +220,19 @@ def choose(R: np.ndarray, lags: int, settings: list[Setting]) -> Setting:
     return settings[int(np.argmax(rates.mean(axis=0)))]
 
 
-def learn_each(R: np.ndarray, settings: list[Setting]) -> list[Normal]:
-    """One model for each setting. Points are learned once for each whitening, then shared."""
-    models: list[Normal] = []
-    whitened: WhitenedRows | None = None
+def learn_each(R: np.ndarray, settings: list[Setting]) -> Iterator[Normal]:
+    """One model for each setting. Landmarks are learned once for each whitening, then shared."""
+    last: Normal | None = None
     for setting in settings:
-        last = models[-1] if models else None
-        if last is None or whitened is None or last.setting.whiten != setting.whiten:
-            whitened = WhitenedRows.of(R, setting.whiten, setting.floor)
-            models.append(learn_whitened(whitened, setting))
+        if last is None or last.setting.whiten != setting.whiten:
+            last = learn_normal(R, setting)
         elif last.setting.width != setting.width:
             shared = replace(setting, basis=landmarks.Landmarks(last.index.span.points))
-            models.append(replace(learn_whitened(whitened, shared), setting=setting))
+            last = replace(learn_normal(R, shared, like=last), setting=setting)
         else:
             index = Index.of(last.index.kernel, last.index.span, last.coordinates, setting.ridge)
-            models.append(replace(last, setting=setting, index=index))
-    return models
+            last = replace(last, setting=setting, index=index)
+        yield last
 
 
 def pseudo_faults(R: np.ndarray, lags: int, seed: int) -> list[np.ndarray]:
@@ -247,7 +261,7 @@ def pseudo_faults(R: np.ndarray, lags: int, seed: int) -> list[np.ndarray]:
 
 def detection_rate(normal: Normal, held_out: np.ndarray, faults: list[np.ndarray]) -> float:
     """Mean share of pseudo-faults over the 5 % limit; zero where the index saturates."""
-    limit = Reference.of(normal.score(held_out, np.matmul).log_index).limit(PSEUDO_ALPHA)
+    limit = Reference.of(normal.score(held_out, np.matmul).log_index).limit(OFTEN)
     if saturates(normal, limit):
         return 0.0
     return float(

@@ -24,16 +24,17 @@ from kernelstream.serialization import stored
 
 CLIP = 6.0  # the log index is clipped this many deviations above its mean before it is smoothed
 ANCHOR = 0.01  # scores are put on one scale by their means and by their limits of this share
-OFTEN = 0.05  # the share at which alarms for each event are counted: rarer, they are as many
+OFTEN = 0.05  # a share whose limit few scores determine: of alarms per event, of pseudo-faults
 EVENT_SHARE = 0.1  # of alpha: a score that normal rows reach so rarely makes an event at once
 ALARMS, WINDOW = 3, 5  # alarms among the last rows that make an event
 AWAY_DEVIATIONS = 2.0  # the smoothed index at which another model that fits better takes over
-WILD_DEVIATIONS = 3.5  # the index from which a single row is not learned, at least …
+GROSS_DEVIATIONS = 3.5  # the index from which a single row is not learned, at least …
 SATURATED = 0.5  # … and at most this share of the index far away, where all sizes look alike
 ENOUGH = 4.0  # a quantile needs this many over alpha scores, else a log-normal law is assumed
 MOST_BURDEN = 0.95  # of the rows may be spent on what is estimated
-THIRDS = 3  # folds of the smaller models from which the burden is found
-FEW, MANY = 5, 20  # folds; the second where rows are few for their width
+FEW_FOLDS = (
+    3  # where models are only compared: of settings, of lags, and of fewer rows for the burden
+)
 
 
 def correlation_time(scores: np.ndarray) -> float:
@@ -177,17 +178,17 @@ class Limits:
         deviation = self.smoothed.deviation
         return away > self.smoothed.mean + AWAY_DEVIATIONS * deviation and level < away - deviation
 
-    def wild(self, limit: float, shift: float, far_away: float) -> float:
-        """The log index over which a row is not learned, though it be alone and thus no event.
+    def learning_threshold(self, limit: float, shift: float, saturation: float) -> float:
+        """The log index over which a row is not learned, even if it is alone and thus no event.
 
-        One row of any size would else become the variance of its sensor. The threshold lies above
-        all rows of calibration, and below where the index saturates: ``far_away`` is its logarithm
-        there. It is never below ``limit``, that of the index with its ``shift``: a gate at every
-        alarm would let only small scores in.
+        Otherwise one gross error would become the variance of its sensor. The threshold lies above
+        all rows of calibration, and below ``saturation``, the log index far away from all rows.
+        It is never below ``limit``, that of the index with its ``shift``: a gate at every alarm
+        would let only small scores in.
         """
         index = self.index
-        highest = max(float(index.ordered[-1]), index.mean + WILD_DEVIATIONS * index.deviation)
-        return max(min(highest + max(shift, 0.0), far_away + math.log(SATURATED)), limit)
+        highest = max(float(index.ordered[-1]), index.mean + GROSS_DEVIATIONS * index.deviation)
+        return max(min(highest + max(shift, 0.0), saturation + math.log(SATURATED)), limit)
 
     @classmethod
     def of(cls, scores: Scores, smoothing: float, residuals: np.ndarray) -> Limits:
@@ -256,7 +257,7 @@ def smooth_all(
 
 def n_folds(folds: int | str, n_rows: int, width: int) -> int:
     """Five folds, 20 where there are fewer than ten rows a column; never more than rows / 2."""
-    wanted = (MANY if n_rows < 10 * width else FEW) if folds == "auto" else int(folds)
+    wanted = (20 if n_rows < 10 * width else 5) if folds == "auto" else int(folds)
     return max(2, min(wanted, n_rows // 2))
 
 
@@ -279,16 +280,13 @@ def folds_of(n_rows: int, lags: int, folds: int) -> list[tuple[np.ndarray, np.nd
     return pairs
 
 
-def held_out_scores(
-    R: np.ndarray, lags: int, setting: Setting, folds: int
-) -> tuple[Scores, np.ndarray]:
+def held_out_scores(R: np.ndarray, setting: Setting, folds: int) -> tuple[Scores, np.ndarray]:
     """Scores and residuals of every row by a model of the other folds, in time order."""
-    d = R.shape[1] // (lags + 1)
     parts, residuals = [], []
-    for others, held_out in folds_of(len(R), lags, folds):
+    for others, held_out in folds_of(len(R), setting.lags, folds):
         normal = learn_normal(R[others], setting)
         parts.append(normal.score(R[held_out], np.matmul))
-        residuals.append(normal.residuals(R[held_out], d, np.matmul))
+        residuals.append(normal.residuals(R[held_out], np.matmul))
     scores = Scores(
         *(np.concatenate([getattr(p, name) for p in parts]) for name in ("index", "t2", "spe"))
     )
@@ -296,26 +294,21 @@ def held_out_scores(
 
 
 def calibrate(
-    R: np.ndarray, lags: int, normal: Normal, run: np.ndarray | None, folds: int, smoothing: float
+    R: np.ndarray, normal: Normal, run: np.ndarray | None, folds: int, smoothing: float
 ) -> Limits:
     """Limits from a calibration run, or from folds where there is none."""
     setting, n = normal.setting, len(R)
-    thirds = folds_of(n, lags, THIRDS)
+    few = folds_of(n, setting.lags, FEW_FOLDS)
     if run is None:
-        scores, residuals = held_out_scores(R, lags, setting, folds)
+        scores, residuals = held_out_scores(R, setting, folds)
         larger = n * (1.0 - 1.0 / folds)
-        smaller = held_out_scores(R, lags, setting, THIRDS)[0].log_index
+        smaller = held_out_scores(R, setting, FEW_FOLDS)[0].log_index
     else:
-        scores = normal.score(run, np.matmul)
-        residuals = normal.residuals(run, R.shape[1] // (lags + 1), np.matmul)
+        scores, residuals = normal.score(run, np.matmul), normal.residuals(run, np.matmul)
         larger = float(n)
-        smaller = np.concatenate(
-            [
-                learn_normal(R[others], setting).score(run, np.matmul).log_index
-                for others, _ in thirds
-            ]
-        )
-    fewer = float(np.mean([len(others) for others, _ in thirds]))
+        models = [learn_normal(R[others], setting) for others, _ in few]
+        smaller = np.concatenate([model.score(run, np.matmul).log_index for model in models])
+    fewer = float(np.mean([len(others) for others, _ in few]))
     rise = float(np.mean(smaller) - np.mean(scores.log_index))
     limits = Limits.of(scores, smoothing, residuals)
     # Limits of folds, whose models have learned a little less, are taken as they are.

@@ -42,11 +42,9 @@ from kernelstream.serialization import stored
 from kernelstream.stream import Chain, Rows, Stream
 
 Product = Callable[[np.ndarray, np.ndarray], np.ndarray]
-TRACKER = trackers.Covariance()
 BLOCK = 1024  # rows of the pass that learns the points
-NO_SPREAD = 1e-12  # variance, in units of the reference, below which a column is constant
+NEGLIGIBLE = 1e-12  # variance: of a column in reference units, of a feature where k(x, x) = 1
 TINIEST = 1e-300  # scores may be exactly zero, and are judged as logarithms
-LEAST_NOISE = 1e-12  # of k(x,x) = 1: rows without any spread still have an index
 REACH = 2.0  # squared radius, in units of D, inside which gradients are taken as they are
 
 
@@ -102,66 +100,43 @@ def lag_rows(before: np.ndarray, Z: np.ndarray, lags: int) -> np.ndarray:
 
 @stored
 @dataclass(frozen=True)
-class Gathered:
-    """Weight, sum and scatter of rows: mean and covariance, with forgetting."""
+class RowMoments:
+    """Weight, mean and covariance of rows, with forgetting."""
 
-    moments: trackers.Moments
-    scatter: trackers.CovarianceState
-    squares: Annotated[float, "positive"]  # Σ w², for the number of rows that the weights are worth
+    weight: Annotated[float, "positive"]
+    squares: Annotated[float, "positive"]  # Σ w²
+    mean: Annotated[np.ndarray, "float64 (.values)"]
+    covariance: Annotated[np.ndarray, "float64 (.values, .values)"]
 
     @classmethod
-    def of(cls, rows: np.ndarray) -> Gathered:
+    def of(cls, rows: np.ndarray) -> RowMoments:
         """The moments of a set of rows."""
-        width = rows.shape[1]
-        nothing = trackers.Moments(0.0, np.zeros(width))
-        return cls(nothing, TRACKER.begin(width, None, rows), 0.0).learn(rows, 1.0)
+        n, mean = float(len(rows)), rows.mean(axis=0)
+        apart = rows - mean
+        return cls(n, n, mean, apart.T @ apart / n)
 
-    def learn(self, rows: np.ndarray, forgetting: float) -> Gathered:
-        """Add rows; what is older fades by ``forgetting`` a row."""
-        n = len(rows)
-        decay, faded = forgetting**n, None
-        if forgetting < 1.0:
-            faded = landmarks.Clock(0, 0, decay, math.log(forgetting)).fading(n)
-        added = float(n) if faded is None else float(faded.sum())
-        moments = trackers.Moments(
-            self.moments.weight * decay + added,
-            self.moments.total * decay + (np.ones(n) if faded is None else faded) @ rows,
-        )
-        older = TRACKER.decay(self.scatter, decay)
-        squares = self.squares * decay**2
-        squares += float(n) if faded is None else float((faded**2).sum())
-        return Gathered(moments, TRACKER.update(older, rows, faded, ()), squares)
-
-    def move_to(self, mean: np.ndarray) -> Gathered:
-        """The same covariance about another mean."""
-        weight = self.moments.weight
-        scatter = weight * (self.covariance + np.outer(mean, mean))
-        return Gathered(
-            trackers.Moments(weight, weight * mean), trackers.CovarianceState(scatter), self.squares
-        )
+    def learn(self, rows: np.ndarray, forgetting: float) -> RowMoments:
+        """Add rows; the weight of older ones shrinks by the factor ``forgetting`` with each row."""
+        w = forgetting ** np.arange(len(rows) - 1.0, -1.0, -1.0)
+        kept = forgetting ** len(rows)
+        old, weight = kept * self.weight, kept * self.weight + float(w.sum())
+        mean = (old * self.mean + w @ rows) / weight
+        shift, apart = self.mean - mean, rows - mean
+        scatter = old * (self.covariance + np.outer(shift, shift)) + (w[:, None] * apart).T @ apart
+        C = scatter / weight
+        squares = kept**2 * self.squares + float(w @ w)
+        return RowMoments(weight, squares, mean, (C + C.T) / 2)
 
     @property
     def n_effective(self) -> float:
-        """Rows of equal weight that would know as much, (Σw)²/Σw² (Kish)."""
-        return self.moments.weight**2 / self.squares
-
-    @property
-    def mean(self) -> np.ndarray:
-        """Mean of the rows."""
-        return self.moments.mean
-
-    @property
-    def covariance(self) -> np.ndarray:
-        """Covariance of the rows."""
-        mean = self.mean
-        C = self.scatter.scatter / self.moments.weight - np.outer(mean, mean)
-        return (C + C.T) / 2
+        """Number of rows of equal weight that determine the moments as well, (Σw)²/Σw² (Kish)."""
+        return self.weight**2 / self.squares
 
 
 @stored
 @dataclass(frozen=True)
-class Scaling:
-    """``u = (r − mean) W``: how a lagged row reaches the kernel.
+class Whitening:
+    """``u = (r − mean) W``: the map from lagged rows to the rows that the kernel is evaluated on.
 
     ``axes`` are the leading directions of the correlations (those above the average eigenvalue),
     kept to compare a later subspace with.
@@ -173,12 +148,11 @@ class Scaling:
     axes: Annotated[np.ndarray, "float64 (features, ?)"]
 
     @classmethod
-    def of(cls, gathered: Gathered, whiten: bool, floor: float) -> Scaling:
+    def of(cls, moments: RowMoments, whiten: bool, floor: float) -> Whitening:
         """Whitening from moments; eigenvalues below ``floor`` (their mean is 1) are raised."""
-        C = gathered.covariance
-        variance = np.diag(C)
-        deviation = np.sqrt(np.where(variance > NO_SPREAD, variance, 1.0))
-        P = C / np.outer(deviation, deviation)
+        variance = np.diag(moments.covariance)
+        deviation = np.sqrt(np.where(variance > NEGLIGIBLE, variance, 1.0))
+        P = moments.covariance / np.outer(deviation, deviation)
         np.fill_diagonal(P, 1.0)  # a constant column keeps its unit
         values, vectors = symmetric_eigen(P)
         axes = vectors[:, values > 1.0]
@@ -187,7 +161,7 @@ class Scaling:
         else:
             root = np.eye(len(values))
         whitener = np.ascontiguousarray(root / deviation[:, None])
-        return cls(gathered.mean, deviation, whitener, np.ascontiguousarray(axes))
+        return cls(moments.mean, deviation, whitener, np.ascontiguousarray(axes))
 
     def apply(self, R: np.ndarray, product: Product = rows_times) -> np.ndarray:
         """Whitened rows."""
@@ -225,12 +199,12 @@ class Index:
 
     @classmethod
     def of(
-        cls, kernel: kernels.RBF, span: landmarks.Span, coordinates: Gathered, ridge: float
+        cls, kernel: kernels.RBF, span: landmarks.Span, coordinates: RowMoments, ridge: float
     ) -> Index:
         """The index from the moments of coordinates."""
         S = coordinates.covariance
         width = int(span.points.shape[1])
-        epsilon = max(ridge * float(np.trace(S)) / width, LEAST_NOISE)
+        epsilon = max(ridge * float(np.trace(S)) / width, NEGLIGIBLE)
         L = np.linalg.cholesky(S + epsilon * np.eye(len(S)))
         root = solve_triangular(L, np.eye(len(S)), lower=True).T
         return cls(kernel, span, coordinates.mean, np.ascontiguousarray(root), epsilon)
@@ -316,8 +290,9 @@ class Setting:
     width: Annotated[float, "positive"]  # c in exp(−|u − v|²/(c·D))
     ridge: Annotated[float, "positive"]  # e in ε = e · tr S / D
     floor: Annotated[float, "not negative"]
-    basis: landmarks.Basis
+    basis: landmarks.LandmarkStrategy
     seed: int
+    lags: int = 0
 
 
 @stored
@@ -326,101 +301,87 @@ class Normal:
     """Normal operation: moments of lagged rows, moments of coordinates, and what follows."""
 
     setting: Setting
-    rows: Annotated[Gathered, "apart"]  # the coordinates of these are the lagged values
-    coordinates: Gathered
-    scaling: Scaling
+    rows: RowMoments  # of lagged rows
+    coordinates: RowMoments  # of their coordinates in the span of the landmarks
+    whitening: Whitening
     index: Index
 
     def check(self, sizes: dict[str, int]) -> None:
-        """Raise unless the rows are those that the scaling takes."""
-        if len(self.rows.moments.total) != sizes["features"]:
+        """Raise unless the rows are those that are whitened, and each has its lags."""
+        if (len(self.rows.mean), len(self.coordinates.mean)) != (sizes["features"], sizes["rank"]):
             raise ValueError("moments of rows of another width")
-        if min(g.moments.weight for g in (self.rows, self.coordinates)) <= 0:
-            raise ValueError("moments of no rows")
+        if sizes["features"] % (self.setting.lags + 1):
+            raise ValueError(f"rows of {sizes['features']} values with {self.setting.lags} lags")
         if not self.index.kernel.fixed:
             raise ValueError("a kernel without its width")
 
+    @property
+    def n_features(self) -> int:
+        """Variables of a row; of a lagged row the present values come first."""
+        return len(self.rows.mean) // (self.setting.lags + 1)
+
     def score(self, R: np.ndarray, product: Product = rows_times) -> Scores:
         """M, T² and SPE of lagged rows."""
-        return self.index.score(self.scaling.apply(R, product), product)
+        return self.index.score(self.whitening.apply(R, product), product)
 
     @property
     def points(self) -> np.ndarray:
-        """The points of the model as lagged rows, (m, D)."""
-        return (
-            self.scaling.mean + np.linalg.solve(self.scaling.whitener.T, self.index.span.points.T).T
-        )
+        """The landmarks of the model as lagged rows, (m, D)."""
+        offsets = np.linalg.solve(self.whitening.whitener.T, self.index.span.points.T).T
+        return self.whitening.mean + offsets
 
     @cached_property
-    def _residual_weights(self) -> dict[int, np.ndarray]:
-        return {}
+    def _residual_weights(self) -> np.ndarray:
+        return residual_weights(self.rows.covariance, self.n_features, self.setting.floor)
 
-    def residuals(
-        self, R: np.ndarray, n_features: int, product: Product = rows_times
-    ) -> np.ndarray:
-        """What is unexpected in rows given those before them, in deviations (see ``lasting``)."""
-        weights = self._residual_weights
-        if n_features not in weights:
-            weights[n_features] = residual_weights(
-                self.rows.covariance, n_features, self.setting.floor
-            )
-        return cut(product(R - self.scaling.mean, weights[n_features]))
+    def residuals(self, R: np.ndarray, product: Product = rows_times) -> np.ndarray:
+        """Standardized prediction errors of rows given the rows before them (see ``lasting``)."""
+        return cut(product(R - self.whitening.mean, self._residual_weights))
 
     def adapt(self, R: np.ndarray, forgetting: float) -> Normal:
         """Normal operation after more rows.
 
-        They are seen as they were scored, before the whitening learns from them.
+        Their coordinates are those of the present whitening, by which they were scored.
         """
-        Z = self.index.coordinates(self.scaling.apply(R, np.matmul), np.matmul)
+        Z = self.index.coordinates(self.whitening.apply(R, np.matmul), np.matmul)
         return self._with(self.rows.learn(R, forgetting), self.coordinates.learn(Z, forgetting))
 
     def recentre(self, R: np.ndarray) -> Normal:
         """Normal operation about the mean of the given rows."""
-        return self._with(self.rows.move_to(R.mean(axis=0)), self.coordinates)
+        return self._with(replace(self.rows, mean=R.mean(axis=0)), self.coordinates)
 
-    def _with(self, rows: Gathered, coordinates: Gathered) -> Normal:
+    def _with(self, rows: RowMoments, coordinates: RowMoments) -> Normal:
         s = self.setting
         return replace(
             self,
             rows=rows,
             coordinates=coordinates,
-            scaling=Scaling.of(rows, s.whiten, s.floor),
+            whitening=Whitening.of(rows, s.whiten, s.floor),
             index=Index.of(self.index.kernel, self.index.span, coordinates, s.ridge),
         )
 
 
-@dataclass(frozen=True)
-class WhitenedRows:
-    """Rows before the kernel is chosen: what settings that differ in width and ridge share."""
+def learn_normal(R: np.ndarray, setting: Setting, like: Normal | None = None) -> Normal:
+    """Learn normal operation from lagged rows in reference units.
 
-    rows: Gathered
-    scaling: Scaling
-    U: np.ndarray
-
-    @classmethod
-    def of(cls, R: np.ndarray, whiten: bool, floor: float) -> WhitenedRows:
-        """Whiten lagged rows by their own moments."""
-        rows = Gathered.of(R)
-        scaling = Scaling.of(rows, whiten, floor)
-        return cls(rows, scaling, scaling.apply(R, np.matmul))
-
-
-def learn_normal(R: np.ndarray, setting: Setting) -> Normal:
-    """Learn normal operation from lagged rows in reference units."""
-    return learn_whitened(WhitenedRows.of(R, setting.whiten, setting.floor), setting)
-
-
-def learn_whitened(whitened: WhitenedRows, setting: Setting) -> Normal:
-    """Learn points and moments from whitened rows."""
-    U = whitened.U
+    ``like`` is a model of the same rows with the same whitening, which is taken over.
+    """
+    if like is None:
+        rows = RowMoments.of(R)
+        whitening = Whitening.of(rows, setting.whiten, setting.floor)
+    else:
+        rows, whitening = like.rows, like.whitening
+    U = whitening.apply(R, np.matmul)
     kernel = kernels.RBF(gamma=1.0 / (setting.width * U.shape[1]))
-    chain = Chain(kernel, setting.basis, TRACKER, True, None, setting.seed, certify=False)
-    stream = Stream.of(chain, BLOCK, U.shape[1]).learn_all(Rows(U))
-    state = stream.begun
-    span = setting.basis.span(state.basis)
-    coordinates = Gathered(state.moments, state.tracker, state.moments.weight)
-    index = Index.of(kernel, span, coordinates, setting.ridge)
-    return Normal(setting, whitened.rows, coordinates, whitened.scaling, index)
+    chain = Chain(
+        kernel, setting.basis, trackers.Covariance(), True, None, setting.seed, certify=False
+    )
+    state = Stream.of(chain, BLOCK, U.shape[1]).learn_all(Rows(U)).begun
+    n, mean = state.moments.weight, state.moments.mean
+    covariance = state.tracker.scatter / n - np.outer(mean, mean)
+    coordinates = RowMoments(n, n, mean, covariance)
+    index = Index.of(kernel, state.basis.span, coordinates, setting.ridge)
+    return Normal(setting, rows, coordinates, whitening, index)
 
 
 @compiled

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kernelstream import landmarks
 from kernelstream.anomaly.monitor.fitting import RIDGES, WIDTHS
@@ -13,30 +13,13 @@ from kernelstream.anomaly.monitor.limits import Limits
 from kernelstream.anomaly.monitor.normal import Setting
 from kernelstream.serialization import check_choice, check_count, check_number
 
+if TYPE_CHECKING:
+    from kernelstream.anomaly.monitor.estimator import KernelMonitor
+
 LEAST_MEMORY = 10
 LEAST_ALPHA, MOST_ALPHA = 1e-12, 0.5  # below, no score that a fault can reach is so rare
 SECONDS_A_DAY = 86_400.0
 USUAL_ALPHA = 0.01  # a limit of this share is fair by a log-normal law of a few rows too
-
-
-class Parameters:
-    """What ``KernelMonitor`` is made with."""
-
-    alpha: Any
-    false_events_per_day: Any
-    interval: Any
-    lags: Any
-    width: Any
-    basis: Any
-    ridge: Any
-    whiten: Any
-    floor: Any
-    smooth: Any
-    adapt: Any
-    memory: Any
-    folds: Any
-    quarantine: Any
-    random_state: Any
 
 
 def is_auto(value: Any) -> bool:
@@ -44,10 +27,10 @@ def is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
-def settings_of(given: Parameters, seed: int = 0) -> list[Setting]:
+def settings_of(given: KernelMonitor, seed: int = 0) -> list[Setting]:
     """The settings that ``fit`` chooses from; parameters that make no sense raise in words."""
     name = type(given).__name__
-    check_following(given)
+    check_stream_parameters(given)
     check_number(name, "floor", given.floor, 0, 1)
     if given.smooth is not None and given.smooth != 1:
         check_number(name, "smooth", given.smooth, 0, 1)
@@ -69,7 +52,7 @@ def settings_of(given: Parameters, seed: int = 0) -> list[Setting]:
     ]
 
 
-def check_following(given: Parameters) -> None:
+def check_stream_parameters(given: KernelMonitor) -> None:
     """Raise in words when a parameter that may change along the stream makes no sense."""
     name = type(given).__name__
     check_number(name, "alpha", given.alpha, LEAST_ALPHA, MOST_ALPHA)
@@ -90,13 +73,13 @@ def check_following(given: Parameters) -> None:
     check_choice("adapt", given.adapt, ("event", "off"))
 
 
-def share_of_alarms(given: Parameters, limits: Limits) -> float:
+def alarm_rate(given: KernelMonitor, limits: Limits) -> float:
     """Share of normal rows that may raise an alarm.
 
     A false event has several alarms, as many as normal rows have shown: one event in so many rows
     is as many times that share.
     """
-    check_following(given)  # they may have changed since the last row, or come from a file
+    check_stream_parameters(given)  # they may have changed since the last row, or come from a file
     if given.false_events_per_day is None or given.interval is None:
         return float(given.alpha)
     rows_a_day = SECONDS_A_DAY / float(given.interval)
@@ -110,9 +93,9 @@ def share_of_alarms(given: Parameters, limits: Limits) -> float:
     return min(share, MOST_ALPHA)
 
 
-def warn_of_few_rows(given: Parameters, limits: Limits) -> None:
+def warn_of_few_rows(given: KernelMonitor, limits: Limits) -> None:
     """Say when the rows are too few to know a limit that is exceeded so rarely."""
-    n, alpha = len(limits.index.ordered), share_of_alarms(given, limits)
+    n, alpha = len(limits.index.ordered), alarm_rate(given, limits)
     if n >= 1.0 / alpha or alpha >= USUAL_ALPHA:
         return
     asked = f"alpha = {alpha:.2g}"

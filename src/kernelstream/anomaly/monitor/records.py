@@ -9,6 +9,7 @@ import numpy as np
 
 from kernelstream.anomaly.monitor.contributions import Contributions
 from kernelstream.anomaly.monitor.drift import Drift
+from kernelstream.anomaly.monitor.sensors import KEPT_EVENTS, SensorEvent
 from kernelstream.arrays import prints_short
 from kernelstream.serialization import stored
 
@@ -92,26 +93,6 @@ class Record:
     silent: tuple[str, ...]
     contributions: Contributions | None
 
-    def same_as(self, other: Record) -> bool:
-        """Whether two records agree in everything, bit for bit.
-
-        Parameters
-        ----------
-        other : Record
-            Another record.
-        """
-        return all(_same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
-
-
-def _same(a: Any, b: Any) -> bool:
-    if isinstance(a, Drift | Contributions) and type(a) is type(b):
-        return all(_same(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))
-    if isinstance(a, np.ndarray):
-        return bool(np.array_equal(a, b))
-    if isinstance(a, float) and a != a:  # not a number: nothing is known
-        return bool(b != b)
-    return bool(a == b)
-
 
 class Records(list[Record]):
     """Records in the order of their rows: a list, with columns.
@@ -129,8 +110,6 @@ class Records(list[Record]):
     >>> records = KernelMonitor(basis=30, random_state=0).fit(X[:200]).update_many(X[200:])
     >>> records[:4].column("row")
     array([0, 1, 2, 3])
-    >>> records[0].same_as(records[0])
-    True
     """
 
     @overload
@@ -236,6 +215,21 @@ class Event:
     def mean_slope(self) -> np.ndarray:
         """The slope of the index, averaged over the event."""
         return self.slope_sum / self.n_rows
+
+
+@stored
+@dataclass(frozen=True, eq=False)
+class EventLog:
+    """The present event, the latest ones that are over, and those of sensors."""
+
+    present: Event | None = None
+    past: tuple[Event, ...] = ()
+    sensors: tuple[SensorEvent, ...] = ()
+
+    def close(self, event: Event, found: Contributions) -> EventLog:
+        """The log with the present event, which is over, and its contributions."""
+        over = replace(event, values=found.values, sizes=found.sizes)
+        return replace(self, present=None, past=(*self.past, over)[-KEPT_EVENTS:])
 
 
 def extend_event(

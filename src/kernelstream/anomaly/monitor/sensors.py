@@ -6,11 +6,12 @@ then on its values are taken for missing: the others are judged without it, and 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
-from scipy.linalg import solve
 
 from kernelstream.anomaly.monitor.normal import Normal, lag_rows, row_dots
 from kernelstream.arrays import generator, prints_short, symmetric_eigen
@@ -18,70 +19,115 @@ from kernelstream.serialization import stored
 
 LEAST_RUN = 20  # equal values in a row before a sensor can be called dead
 RUN_FACTOR = 3  # … and times the longest such run in normal operation
-GLITCH_FACTOR = 10.0  # by which a few rows may raise the deviation of a sensor
-GLITCH = 10.0  # times the median distance: a row of an event that far out is none of its kind
+GLITCH = 10.0  # times the usual distance of the other rows: a value that far out is none of them
 KEPT_EVENTS = 100  # of sensors, the last ones
 NEAR_POINTS = 16  # of the model, that may lend a row what it misses
 
 
-def fill_gaps(normal: Normal, before: np.ndarray, Z: np.ndarray, lags: int) -> np.ndarray:
-    """Rows with their missing values filled; ``before`` are the rows that came earlier.
+def fill_gaps(normal: Normal, before: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    """Rows with their missing values imputed; ``before`` are the rows that came earlier.
 
-    A filled row is part of the lags of the next one, so rows with gaps are filled in order.
+    An imputed row is part of the lags of the next one, so rows are filled in order.
     """
     gaps = np.flatnonzero(np.isnan(Z).any(axis=1))
     if not len(gaps):
         return Z
-    Z = Z.copy()
-    covariance, points = normal.rows.covariance, normal.points
+    Z, lags, points = Z.copy(), normal.setting.lags, normal.points
     for t in gaps:
         past = np.vstack([before, Z[max(t - lags, 0) : t]])[-max(lags, 1) :]
         row = lag_rows(past, Z[t : t + 1], lags)[0]
-        filled = fill_missing(row, normal.rows.mean, covariance, normal.setting.floor)
+        filled = ConditionalLaw.of(normal, np.isnan(row)).expect(row)
         Z[t] = most_normal(normal, points, row, filled)[: Z.shape[1]]
     return Z
 
 
-def fill_missing(
-    row: np.ndarray, mean: np.ndarray, covariance: np.ndarray, floor: float
-) -> np.ndarray:
-    """A lagged row with its missing values at their conditional mean given the present ones.
+@dataclass(frozen=True)
+class ConditionalLaw:
+    """The normal law of some values of a lagged row given its others.
 
-    ``μ_m + C_mp (C_pp + floor·diag)⁻¹ (r_p − μ_p)``: what a normal row with these present values
-    would have had, if normal rows filled an ellipsoid (see ``most_normal``).
+    ``μ_m + C_mp (C_pp + floor·diag)⁻¹ (r_p − μ_p)`` is the mean of the missing values m, given the
+    present ones p.
 
     Examples
     --------
     >>> import numpy as np
     >>> C = np.array([[1.0, 0.9], [0.9, 1.0]])
-    >>> fill_missing(np.array([2.0, np.nan]), np.zeros(2), C, 0.0)
+    >>> law = ConditionalLaw(np.array([False, True]), np.zeros(2), C, 0.0)
+    >>> law.expect(np.array([2.0, np.nan]))
     array([2. , 1.8])
     """
-    missing = np.isnan(row)
-    filled = row.copy()
-    present = ~missing
-    if not present.any():
-        return mean.copy()
-    C = covariance[np.ix_(present, present)]
-    spread = np.diag(C)
-    C = C + np.diag(floor * spread + np.where(spread > 0, 0.0, 1.0))
-    weights = solve(C, row[present] - mean[present], assume_a="pos")
-    filled[missing] = mean[missing] + covariance[np.ix_(missing, present)] @ weights
-    return filled
+
+    missing: np.ndarray
+    mean: np.ndarray
+    covariance: np.ndarray
+    floor: float  # relative to the variances, added to them
+
+    @classmethod
+    def of(cls, normal: Normal, missing: np.ndarray) -> ConditionalLaw:
+        """The law of rows of normal operation."""
+        return cls(missing, normal.rows.mean, normal.rows.covariance, normal.setting.floor)
+
+    @cached_property
+    def weights(self) -> np.ndarray:
+        """``C_mp (C_pp + floor·diag)⁻¹``, transposed: (present, missing)."""
+        present = ~self.missing
+        C = self.covariance[np.ix_(present, present)]
+        variance = np.diag(C)
+        C = C + np.diag(self.floor * variance + np.where(variance > 0, 0.0, 1.0))
+        return np.linalg.solve(C, self.covariance[np.ix_(present, self.missing)])
+
+    @cached_property
+    def root(self) -> np.ndarray:
+        """A matrix root of the conditional covariance, (missing, missing)."""
+        C, present = self.covariance, ~self.missing
+        left = C[np.ix_(self.missing, self.missing)]
+        left = left - C[np.ix_(self.missing, present)] @ self.weights
+        values, vectors = symmetric_eigen((left + left.T) / 2)
+        return vectors * np.sqrt(np.maximum(values, 0.0))
+
+    def expect(self, row: np.ndarray) -> np.ndarray:
+        """The row with its missing values at their conditional mean."""
+        present, filled = ~self.missing, row.copy()
+        expected = (row[present] - self.mean[present]) @ self.weights
+        filled[self.missing] = self.mean[self.missing] + expected
+        return filled
+
+    def draw(self, row: np.ndarray, seed: int, number: int) -> np.ndarray:
+        """The row with a random draw of its missing values; the same draw for the same number."""
+        drawn = self.expect(row)
+        noise = generator(seed, "sensors out of service", number).normal(size=len(self.root))
+        drawn[self.missing] += self.root @ noise
+        return drawn
+
+
+def draw_disabled(
+    normal: Normal, R: np.ndarray, disabled: np.ndarray, learned: np.ndarray, first: int
+) -> np.ndarray:
+    """Lagged rows that will be learned, with draws for the values of disabled sensors.
+
+    With values at their conditional mean a sensor would seem to have hardly any variance of its
+    own. A draw teaches nothing about it, and of the others what they say.
+    """
+    drawn, laws = R.copy(), dict[bytes, ConditionalLaw]()
+    for t in np.flatnonzero(learned & disabled.any(axis=1)):
+        pattern = np.tile(disabled[t], normal.setting.lags + 1)
+        law = laws.setdefault(pattern.tobytes(), ConditionalLaw.of(normal, pattern))
+        drawn[t] = law.draw(R[t], normal.setting.seed, first + int(t))
+    return drawn
 
 
 def most_normal(
     normal: Normal, points: np.ndarray, row: np.ndarray, filled: np.ndarray
 ) -> np.ndarray:
-    """A row with gaps as normal as its present values allow: by the least index.
+    """The imputed row of least index.
 
-    The gaps hold their mean given the present values, as ``filled`` has them, or what a point of
-    the model has there that is near in the present values: where normal rows are curved, the mean
-    of a value lies between them, where no row ever is.
+    The missing values hold their mean given the present ones, as in ``filled``, or the values of a
+    landmark that is near in the present values: where normal rows are curved, the mean of a value
+    lies between them, where no row ever is.
     """
     missing = np.isnan(row)
     with np.errstate(over="ignore", invalid="ignore"):
-        apart = ((points - row) / normal.scaling.deviation)[:, ~missing]
+        apart = ((points - row) / normal.whitening.deviation)[:, ~missing]
         nearest = np.argsort(row_dots(apart, apart), kind="stable")[:NEAR_POINTS]
         candidates = np.repeat(filled[None, :], 1 + len(nearest), axis=0)
         candidates[1:, missing] = points[nearest][:, missing]
@@ -104,9 +150,9 @@ def glitches(x: np.ndarray) -> int:
     """
     apart = np.sort(np.abs(x / 2 - np.median(x) / 2))  # halves: a difference may overflow
     others = _root_mean_square(apart[: -max(1, len(x) // 100)])
-    if others == 0.0 or _root_mean_square(apart) < GLITCH_FACTOR * others:
+    if others == 0.0 or _root_mean_square(apart) < GLITCH * others:
         return 0
-    return int(np.sum(apart > GLITCH_FACTOR * others))
+    return int(np.sum(apart > GLITCH * others))
 
 
 def _root_mean_square(values: np.ndarray) -> float:
@@ -116,7 +162,7 @@ def _root_mean_square(values: np.ndarray) -> float:
 
 def without_glitches(normal: Normal, R: np.ndarray) -> np.ndarray:
     """Rows that are not many times as far from the middle of the rows as half of them are."""
-    U = (R - np.median(R, axis=0)) @ normal.scaling.whitener
+    U = (R - np.median(R, axis=0)) @ normal.whitening.whitener
     squared = np.sum(U**2, axis=1)
     return R[squared <= GLITCH**2 * np.median(squared)]
 
@@ -162,38 +208,41 @@ class SensorEvent:
 
 
 @dataclass(frozen=True)
-class Service:
+class SensorStatus:
     """Which sensors are dead, and which are silent."""
 
     dead: np.ndarray
     silent: np.ndarray
 
     @property
-    def out(self) -> np.ndarray:
-        """Those whose values count no more."""
+    def disabled(self) -> np.ndarray:
+        """Sensors whose values are taken for missing."""
         return self.dead | self.silent
 
-    def log(
-        self, events: tuple[SensorEvent, ...], names: tuple[str, ...], row: int, time: Any
-    ) -> tuple[SensorEvent, ...]:
-        """Events of sensors after a row: those that go on are extended, new ones begin."""
-        if not self.out.any() and all(event.over for event in events):
-            return events
-        now = {
-            (names[j], kind)
-            for kind, which in (("dead", self.dead), ("silent", self.silent))
-            for j in np.flatnonzero(which)
-        }
+
+def log_sensors(
+    events: tuple[SensorEvent, ...],
+    statuses: Sequence[SensorStatus],
+    names: tuple[str, ...],
+    first: int,
+    times: Sequence[Any],
+) -> tuple[SensorEvent, ...]:
+    """Events of sensors after some rows: those that go on are extended, new ones begin."""
+    for row, (status, time) in enumerate(zip(statuses, times, strict=False), first):
+        if not status.disabled.any() and all(event.over for event in events):
+            continue
+        now = {(names[j], "dead") for j in np.flatnonzero(status.dead)}
+        now |= {(names[j], "silent") for j in np.flatnonzero(status.silent)}
         after = []
         for event in events:
-            if not event.over and (event.sensor, event.kind) in now:
-                event = replace(event, last_row=row, last_time=time)
-                now.discard((event.sensor, event.kind))
-            elif not event.over:
-                event = replace(event, over=True)
-            after.append(event)
+            if (event.sensor, event.kind) not in now or event.over:
+                after.append(replace(event, over=True))
+                continue
+            after.append(replace(event, last_row=row, last_time=time))
+            now.discard((event.sensor, event.kind))
         after += [SensorEvent(name, kind, row, row, time, time) for name, kind in sorted(now)]
-        return tuple(after[-KEPT_EVENTS:])
+        events = tuple(after[-KEPT_EVENTS:])
+    return events
 
 
 @stored
@@ -221,7 +270,7 @@ class Sensors:
             longest, gap = np.maximum(longest, run), np.maximum(gap, absent)
         return cls(X[0] * np.nan, nothing, np.where(constant, 0, longest), nothing, gap)
 
-    def see(self, row: np.ndarray) -> tuple[Sensors, Service]:
+    def see(self, row: np.ndarray) -> tuple[Sensors, SensorStatus]:
         """The sensors after one more row, and which are dead or silent.
 
         Columns that were constant in normal operation are not watched for standing still.
@@ -231,60 +280,25 @@ class Sensors:
         absent = np.where(np.isnan(row), self.absent + 1, 0)
         silent = absent > np.maximum(LEAST_RUN, RUN_FACTOR * self.longest_gap)
         after = replace(self, last=last, run=run, absent=absent)
-        return after, Service(dead & ~silent, silent)
+        return after, SensorStatus(dead & ~silent, silent)
 
     @property
-    def anew(self) -> Sensors:
+    def restarted(self) -> Sensors:
         """Before the first row of a run."""
         still = np.zeros_like(self.run)
         return replace(self, last=np.full_like(self.last, np.nan), run=still, absent=still)
 
-    def see_all(self, X: np.ndarray) -> tuple[list[Sensors], list[Service]]:
+    def see_all(self, X: np.ndarray) -> tuple[list[Sensors], list[SensorStatus]]:
         """The same after each of several rows."""
-        sensors, states, services = self, [], []
+        sensors, states, statuses = self, [], []
         for row in X:
-            sensors, service = sensors.see(row)
+            sensors, status = sensors.see(row)
             states.append(sensors)
-            services.append(service)
-        return states, services
+            statuses.append(status)
+        return states, statuses
 
 
 def _advance(last: np.ndarray, run: np.ndarray, row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     present = ~np.isnan(row)
     run = np.where(present, np.where(row == last, run + 1, 1), run)
     return np.where(present, row, last), run
-
-
-@dataclass(frozen=True)
-class Expectation:
-    """What the other columns of a lagged row expect of those that are out of service.
-
-    A row whose gaps hold their mean would teach that the sensor has hardly any variance of its own.
-    A draw from its law given the others teaches nothing about it, and of the others what they say.
-    """
-
-    out: np.ndarray
-    mean: np.ndarray
-    weights: np.ndarray  # of the others, (present, out)
-    root: np.ndarray  # of the covariance that they leave, (out, out)
-
-    @classmethod
-    def of(cls, normal: Normal, out: np.ndarray) -> Expectation:
-        """For the columns ``out`` of rows of normal operation."""
-        C, here = normal.rows.covariance, ~out
-        spread = np.diag(C)[here]
-        known = C[np.ix_(here, here)] + np.diag(
-            normal.setting.floor * spread + np.where(spread > 0, 0.0, 1.0)
-        )
-        weights = np.linalg.solve(known, C[np.ix_(here, out)])
-        left = C[np.ix_(out, out)] - C[np.ix_(out, here)] @ weights
-        values, vectors = symmetric_eigen((left + left.T) / 2)
-        return cls(out, normal.rows.mean, weights, vectors * np.sqrt(np.maximum(values, 0.0)))
-
-    def draw(self, row: np.ndarray, seed: int, number: int) -> np.ndarray:
-        """The row with a draw for what is out of service; the same for the same number."""
-        here, drawn = ~self.out, row.copy()
-        noise = generator(seed, "sensors out of service", number).normal(size=len(self.root))
-        expected = self.mean[self.out] + (row[here] - self.mean[here]) @ self.weights
-        drawn[self.out] = expected + self.root @ noise
-        return drawn

@@ -46,7 +46,7 @@ class KernelNovelty(OutlierMixin, KernelEstimator):
     gamma : float, str or None
         Width of a kernel given by name; None is ``"narrow"`` for RBF, a width of half the
         median distance of the first rows.
-    basis : str, int or Basis
+    basis : str, int or LandmarkStrategy
         The points that span the model; an integer is a number of centroids.
     forgetting : float
         Share of the weight of old rows left after each new row; 1 forgets nothing. Rows that are

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from markupsafe import Markup
 
 WIDTH, HEIGHT = 140, 32
 BARS = 24
 
 
-def curve(values: np.ndarray, scores: np.ndarray) -> str:
+def curve(values: np.ndarray, scores: np.ndarray) -> Markup:
     """A line through some points.
 
     Examples
@@ -26,7 +27,7 @@ def curve(values: np.ndarray, scores: np.ndarray) -> str:
     return svg(f'{zero}<polyline class=curve points="{places}"/>')
 
 
-def histograms(learned: np.ndarray, these: np.ndarray) -> str:
+def histograms(learned: np.ndarray, these: np.ndarray) -> Markup:
     """Two distributions of one column: that of the rows learned as a line, of these as bars."""
     both = np.concatenate([learned, these])
     low, high = np.percentile(both, [0.5, 99.5])
@@ -56,6 +57,8 @@ def within(values: np.ndarray, length: float) -> np.ndarray:
     return (values - values.min()) / (float(np.ptp(values)) or 1.0) * length
 
 
-def svg(inside: str) -> str:
+def svg(inside: str) -> Markup:
     """A drawing of the size that tables have room for."""
-    return f'<svg class=small viewBox="0 0 {WIDTH} {HEIGHT}" aria-hidden="true">{inside}</svg>'
+    return Markup(
+        f'<svg class=small viewBox="0 0 {WIDTH} {HEIGHT}" aria-hidden="true">{inside}</svg>'
+    )

@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from kernelstream.arrays import evenly_spaced
+from kernelstream.arrays import evenly_spaced, to_host
+from kernelstream.cli.report.fit_summary import ColumnComparison
 from kernelstream.cli.report.observe import Observed
 from kernelstream.cli.report.thumbnails import data_uri, grey_levels
-from kernelstream.cli.report.verdict import Column
 from kernelstream.estimators import StreamingKernelPCA
 from kernelstream.plot.drawing import is_ink
 
+MOST_LANDMARKS = 120  # that are shown
 STEPS = 12  # images along a component
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One image of bytes, with text for those who cannot see it."""
+
+    image: np.ndarray
+    title: str
+    caption: str = ""
+
+    @property
+    def uri(self) -> str:
+        """The image as a data URI."""
+        return data_uri(self.image)
 
 
 def are_ink(model: StreamingKernelPCA, observed: Observed | None) -> bool:
@@ -23,67 +40,82 @@ def are_ink(model: StreamingKernelPCA, observed: Observed | None) -> bool:
     return rows is not None and is_ink(rows)
 
 
-def shown(image: np.ndarray, what: str) -> str:
-    """One picture of bytes, with words for those who cannot see it."""
-    return f'<img alt="{what}" title="{what}" src="{data_uri(image)}">'
+def sections(
+    model: StreamingKernelPCA,
+    observed: Observed | None,
+    columns: Sequence[ColumnComparison],
+    names: Sequence[str],
+    shape: tuple[int, int],
+    ink: bool,
+    n_components: int,
+) -> dict[str, Any]:
+    """What the template of images is filled with."""
+    return {
+        "sections": "images.html",
+        "landmarks": landmarks(model, shape, ink),
+        "components": components(model, shape, ink, n_components),
+        "strangest": strangest(observed, shape, ink),
+        "means": means(columns, names, shape, ink),
+    }
 
 
-def behind_components(
+def landmarks(model: StreamingKernelPCA, shape: tuple[int, int], ink: bool) -> dict[str, Any]:
+    """The landmarks as thumbnails, and how many more there are."""
+    points = model.stream_.in_data_units(to_host(model.basis_points_).astype(float))
+    images = grey_levels(points, ink)[:MOST_LANDMARKS]
+    uris = [data_uri(image.reshape(shape)) for image in images]
+    return {"images": uris, "more": len(points) - len(images)}
+
+
+def components(
     model: StreamingKernelPCA, shape: tuple[int, int], ink: bool, count: int
-) -> str:
+) -> list[dict[str, Any]]:
     """Which pixels make the first components, and images from one end of each to the other."""
     rows = model.stream_.kept_rows()
     if rows is None:
-        return ""
+        return []
     scores = np.asarray(model.transform(rows), dtype=float)
     images = grey_levels(rows, ink).reshape(-1, *shape)
-    lines = ""
     names = [str(i) for i in range(model.n_features_in_)]
     explained = model.explain_components(n_columns=len(names), feature_names=names)
-    for j, component in enumerate(explained[:count]):
+    found = []
+    for own, component in zip(scores.T, explained[:count], strict=False):
         weights = np.zeros(len(names))
         for column in component.columns:
             weights[int(column.name)] = column.share
         pixels = (255 * weights / max(float(weights.max()), 1e-300)).astype(np.uint8)
-        number = component.number
-        order = np.argsort(scores[:, j], kind="stable")
+        name, order = f"pc{component.number}", np.argsort(own, kind="stable")
         at = order[evenly_spaced(len(order), STEPS)]
-        strip = "".join(shown(images[i], f"pc{number} = {scores[i, j]:.3g}") for i in at)
-        lines += (
-            f"<tr><td>pc{number}, {component.variance_ratio:.1%}</td>"
-            f"<td>{shown(pixels.reshape(shape), f'pixels behind pc{number}')}</td>"
-            f"<td class=strip>{strip}</td></tr>"
+        found.append(
+            {
+                "title": f"{name}, {component.variance_ratio:.1%}",
+                "pixels": Picture(pixels.reshape(shape), f"pixels behind {name}"),
+                "images": [Picture(images[i], f"{name} = {own[i]:.3g}") for i in at],
+            }
         )
-    return (
-        "<h2>Pixels behind the components</h2><p class=quiet>Bright: pixels that move the "
-        "component. Then images that were learned, from the lowest score to the highest.</p>"
-        "<div class=wide><table class=pictures><tr><th>component</th><th>pixels</th>"
-        f"<th>images along it</th></tr>{lines}</table></div>"
-    )
+    return found
 
 
-def strangest(observed: Observed | None, shape: tuple[int, int], ink: bool) -> str:
+def strangest(observed: Observed | None, shape: tuple[int, int], ink: bool) -> list[Picture]:
     """The images of largest error."""
     if observed is None or not observed.strangest:
-        return ""
+        return []
     images = grey_levels(np.stack([row for _, row in observed.strangest]).astype(float), ink)
-    cells = "".join(
-        f"<figure>{shown(image.reshape(shape), f'row {number}')}<figcaption>{number:,}"
-        "</figcaption></figure>"
+    return [
+        Picture(image.reshape(shape), f"row {number}", f"{number:,}")
         for (number, _), image in zip(observed.strangest, images, strict=True)
-    )
-    return (
-        "<h2>Strangest images</h2><p class=quiet>Those of largest error, the strangest first, with "
-        f"their numbers.</p><div class=figures>{cells}</div>"
-    )
+    ]
 
 
 def means(
-    columns: Sequence[Column], names: Sequence[str], shape: tuple[int, int], ink: bool
-) -> str:
-    """The mean image that was learned, that of these rows, and what is between them."""
+    columns: Sequence[ColumnComparison],
+    names: Sequence[str],
+    shape: tuple[int, int],
+    ink: bool,
+) -> list[Picture]:
+    """The mean image that was learned, that of these rows, and the difference of the two."""
     if not columns:
-        return ""
+        return []
     place = {name: i for i, name in enumerate(names)}
     ordered = sorted(columns, key=lambda column: place[column.name])
     pair = np.array([[c.learned.mean() for c in ordered], [c.these.mean() for c in ordered]])
@@ -92,11 +124,4 @@ def means(
     pictures = [*zip(("learned", "these rows"), grey_levels(pair, ink), strict=True)]
     if largest > 0.0:
         pictures.append((f"difference, up to {largest:.2g}", grey_levels(change, ink=False)))
-    cells = "".join(
-        f"<figure>{shown(image.reshape(shape), name)}<figcaption>{name}</figcaption></figure>"
-        for name, image in pictures
-    )
-    return (
-        "<h2>Images learned and these images</h2><p class=quiet>Their means.</p>"
-        f"<div class=figures>{cells}</div>"
-    )
+    return [Picture(image.reshape(shape), name, name) for name, image in pictures]

@@ -29,8 +29,8 @@ from kernelstream.distributed.dask.worker import (
     learn,
     merge_all,
     require_parallel,
+    require_rows,
     sample,
-    something,
     stays,
     sum_chunk,
     without_sums,
@@ -39,8 +39,8 @@ from kernelstream.estimators import KernelEstimator
 from kernelstream.regression import StreamingKernelClassifier
 from kernelstream.regression.base import (
     OnePassRidge,
-    free_points,
     require_same_columns,
+    with_moving_points,
 )
 from kernelstream.regression.classifier import announce_classes, set_classes
 from kernelstream.stream import HeldBack, Stream
@@ -182,7 +182,7 @@ def _fit(model: KernelEstimator, chunks: Chunks, client: Client | None, passes: 
     if isinstance(model, KernelNovelty):
         apart, chunks = _hold_back(begun, chunks, client)
     if isinstance(model, OnePassRidge):
-        looking = free_points(model, begun)
+        looking = with_moving_points(model, begun, True)
     # `shared` is held to the end: should the basis be lost, Dask makes it again from this.
     root = shared = _decide(looking, chunks, client)
     chosen = is_chosen_once(begun.chain.basis)
@@ -213,7 +213,7 @@ def _hold_back(
     share = HeldBack.ROWS.share if np.isnan(n) else float(HeldBack.ROWS.of(float(n_before + n)))
     holding = Holding(stream.chain.seed, share, n_before)
     rows = chunks.each(chosen_rows, sent_once(stream), holding=holding)
-    found = something(computed(tree(join_held, rows), client))
+    found = require_rows(computed(tree(join_held, rows), client))
     return found, chunks.with_weights(holding.weights_to_learn)
 
 
@@ -238,7 +238,7 @@ def _go_on(model: KernelEstimator, chunks: Chunks, client: Client | None) -> Non
         empty = replace(before.with_state(None), scaling=None)
         models = chunks.each(learn, sent_once(empty), targets=True, n_before=before.n_rows)
         both = merge_all([before, computed(tree(merge_all, models), client)])
-        hold(model, something(both), apart)
+        hold(model, require_rows(both), apart)
 
 
 def _decide(begun: Stream, chunks: Chunks, client: Client | None) -> Delayed:

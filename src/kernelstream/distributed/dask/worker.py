@@ -45,21 +45,21 @@ def require_parallel(stream: Stream) -> None:
             "What is 'auto' is chosen from rows of one machine: kernelstream.suggest(X) with some "
             "of the rows gives numbers for gamma, n_components and basis."
         )
-    if type(basis).merge is landmarks.Basis.merge:
+    if type(basis).merge is landmarks.LandmarkStrategy.merge:
         raise ValueError(
             f"The basis {basis} cannot be merged: it cannot run on a cluster. Use "
             "landmarks.Centroids, or give points with landmarks.Landmarks."
         )
 
 
-def is_chosen_once(basis: landmarks.Basis) -> bool:
+def is_chosen_once(basis: landmarks.LandmarkStrategy) -> bool:
     """Whether the start of the stream decides the basis for ever: one for all chunks."""
     return isinstance(basis, landmarks.FixedLandmarks)
 
 
-def stays(basis: landmarks.Basis) -> bool:
+def stays(basis: landmarks.LandmarkStrategy) -> bool:
     """Whether rows that come later leave a basis that exists as it is."""
-    return is_chosen_once(basis) or (isinstance(basis, landmarks.Centroids) and not basis.follows)
+    return basis.kind == "fixed"
 
 
 def align(value: Any) -> Any:
@@ -170,7 +170,7 @@ def join_held(found: list[HeldBack | None]) -> HeldBack | None:
 
 
 @dataclass(frozen=True)
-class Sample:
+class ChunkSample:
     """Rows of highest priority, in the order of the data, and moments of all rows."""
 
     priority: np.ndarray
@@ -179,7 +179,7 @@ class Sample:
 
 
 @on_worker
-def sample(stream: Stream, index: int, chunk: str, block: Any, weights: Any) -> Sample | None:
+def sample(stream: Stream, index: int, chunk: str, block: Any, weights: Any) -> ChunkSample | None:
     """At most ``start_rows`` rows of a chunk, all rows alike."""
     with naming(chunk):
         rows = rows_of(stream, block, weights)
@@ -187,7 +187,7 @@ def sample(stream: Stream, index: int, chunk: str, block: Any, weights: Any) -> 
             return None
         priority = generator(seed_of(stream, index), "sample").random(len(rows))
         kept = highest(priority, stream.start_rows)
-        return Sample(priority[kept], rows.take(kept), stream.column_moments(rows))
+        return ChunkSample(priority[kept], rows.take(kept), stream.column_moments(rows))
 
 
 def highest(priority: np.ndarray, size: int) -> np.ndarray:
@@ -196,7 +196,7 @@ def highest(priority: np.ndarray, size: int) -> np.ndarray:
 
 
 @on_worker
-def join_samples(size: int, samples: list[Sample | None]) -> Sample | None:
+def join_samples(size: int, samples: list[ChunkSample | None]) -> ChunkSample | None:
     """The sample of several chunks: the highest priorities of all, and their moments pooled."""
     present = [sample for sample in samples if sample is not None]
     if not present:
@@ -206,11 +206,11 @@ def join_samples(size: int, samples: list[Sample | None]) -> Sample | None:
     rows = Rows.joined([sample.rows for sample in present])
     moments = [sample.moments for sample in present if sample.moments is not None]
     pooled = reduce(lambda a, b: a.pool(b), moments) if moments else None
-    return Sample(priority[kept], rows.take(kept), pooled)
+    return ChunkSample(priority[kept], rows.take(kept), pooled)
 
 
 @on_worker
-def decide(stream: Stream, sample: Sample | None) -> Stream:
+def decide(stream: Stream, sample: ChunkSample | None) -> Stream:
     """Decide what the data decide; bases that are chosen once are chosen here."""
     if sample is None:  # nothing to decide: only width and type of the rows matter
         rows = Rows(np.zeros((1, stream.n_features), dtype=stream.dtype))
@@ -242,7 +242,7 @@ def learn(
         seed = seed_of(stream, index, n_before)
         stream = stream.with_chain(seed=seed)
         order = np.arange(len(rows))
-        if stream.chain.basis.order_free:
+        if stream.chain.basis.kind in ("fixed", "adaptive"):
             order = generator(seed, "order").permutation(len(rows))
         for start in range(0, len(rows), stream.batch_size):
             stream = stream.learn(rows.take(order[start : start + stream.batch_size]))
@@ -271,7 +271,7 @@ def fold_waiting(stream: Stream) -> Stream:
 @on_worker
 def end_first_pass(begun: Stream, stream: Stream | None, passes: int) -> Stream:
     """The stream as it stands, or with its basis made up for a second pass."""
-    stream = something(stream).with_chain(seed=begun.chain.seed).caught_up
+    stream = require_rows(stream).with_chain(seed=begun.chain.seed).caught_up
     stream = stream.finish() if passes == 1 else stream.begin_second_pass()
     return replace(stream, scaling=begun.scaling)
 
@@ -304,11 +304,11 @@ def add_sums(reader: Stream, states: list[State | None]) -> State | None:
 @on_worker
 def end_second_pass(begun: Stream, first: Stream, sums: State | None) -> Stream:
     """The finished stream: the basis of the first pass, the sums of the second."""
-    state = replace(something(sums), basis=first.begun.basis)
+    state = replace(require_rows(sums), basis=first.begun.basis)
     return replace(first.with_state(state).finish(), scaling=begun.scaling)
 
 
-def something(result: Any) -> Any:
+def require_rows(result: Any) -> Any:
     """Return a result, or raise: no chunk had a row."""
     if result is None:
         raise ValueError("No chunk has a row of positive weight: there is nothing to learn from.")

@@ -23,7 +23,7 @@ from kernelstream.arrays.namespaces import (
     to_host,
 )
 from kernelstream.kernels import Kernel
-from kernelstream.landmarks.base import Span
+from kernelstream.landmarks.nystroem import Span
 from kernelstream.landmarks.optimized.kmeans import kmeans
 from kernelstream.landmarks.optimized.polish import Sampled, captured, polish
 from kernelstream.landmarks.optimized.state import STEPS

@@ -97,7 +97,7 @@ class IncrementalKernelPCA(PaperMethod):
         self.preimage = preimage
         self.random_state = random_state
 
-    def _basis_and_tracker(self) -> tuple[landmarks.Basis, trackers.Tracker]:
+    def _basis_and_tracker(self) -> tuple[landmarks.LandmarkStrategy, trackers.Tracker]:
         if self.n_preimages is None:
             budget = landmarks.ReducedSet(self.n_points)
             return landmarks.resolve(budget), trackers.resolve(trackers.IncrementalSVD())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +13,6 @@ from kernelstream import kernels, landmarks
 from kernelstream.arrays import Array, like, to_float64, to_host
 from kernelstream.serialization import check_choice, check_count, stored
 
-SHARING = ("separate", "shared", "second pass")
 STEPS = 200  # of the fixed-point iteration, at most
 WORSE = 1e-12  # share by which a step may lose: that is rounding
 AT_REST = 1e-13  # share of its largest entry by which a pre-image moves at the end
@@ -66,10 +66,10 @@ class IteratedPreimages(landmarks.Everything):
     (12, 2)
     """
 
-    settles_late = False
-    compresses_vectors = True
+    kind: landmarks.Kind = "reduced"
     start = None
-    merge = landmarks.Basis.merge  # which refuses: the components of two models are not merged
+    # which refuses: the components of two models are not merged
+    merge = landmarks.LandmarkStrategy.merge
 
     def __init__(self, n_preimages: int = 3, sharing: str = "second pass"):
         self.n_preimages = n_preimages
@@ -78,7 +78,40 @@ class IteratedPreimages(landmarks.Everything):
     def check(self) -> None:
         """Raise ``ValueError`` in words when a parameter makes no sense."""
         check_count("IteratedPreimages", "n_preimages", self.n_preimages, none_allowed=False)
-        check_choice("IteratedPreimages: sharing", self.sharing, SHARING)
+        ways = ("separate", "shared", "second pass")
+        check_choice("IteratedPreimages: sharing", self.sharing, ways)
+
+    def suits(
+        self, kernel: kernels.Kernel, n_features: int, tracker: Any = None, n_components: Any = None
+    ) -> None:
+        """Raise unless the tracker holds a fixed number of vectors."""
+        held = isinstance(n_components, int) and getattr(tracker, "kind", "") in (
+            "blocks",
+            "sequential",
+        )
+        if tracker is not None and not held:
+            raise ValueError(
+                f"{self} compresses a fixed number of components and the mean, and the tracker "
+                f"{tracker} with n_components={n_components!r} holds none such: give n_components "
+                "as an integer with trackers.IncrementalSVD(), or use landmarks.ReducedSet."
+            )
+
+    def revise(
+        self,
+        kernel: kernels.Kernel,
+        state: Any,
+        clock: landmarks.Clock,
+        vectors: Callable[[], Array] | None = None,
+    ) -> tuple[Any, Array | None] | None:
+        """Write the vectors that the tracker holds in pre-images, if there are many landmarks."""
+        change = super().revise(kernel, state, clock)
+        state, T = change or (state, None)
+        if vectors is None:
+            return change
+        compressed = self.compress(kernel, state, vectors() if T is None else T @ vectors())
+        if compressed is None:
+            return change
+        return compressed[0], compressed[1] if T is None else compressed[1] @ T
 
     def compress(
         self, kernel: kernels.Kernel, state: Any, vectors: Array
@@ -94,7 +127,8 @@ class IteratedPreimages(landmarks.Everything):
         C = to_host(state.span.factor @ vectors)
         found = preimages_of(kernel, D, C, self.n_preimages, self.sharing == "separate")
         inputs = like(np.vstack([one.inputs for one in found]), state.span.points)
-        new, _ = self.offer(kernel, self.begin(kernel, state.span.points, None, 0), inputs, 0)
+        empty = self.begin(kernel, landmarks.Start(state.span.points))
+        new, _ = self.offer(kernel, empty, inputs, 0)
         old, xp = state.span, array_namespace(vectors)
         if self.sharing == "second pass":
             K = kernel.block(to_float64(new.span.points), to_float64(old.points))

@@ -56,7 +56,7 @@ class Averaged(Sequential[AveragedState]):
     ...     model = StreamingKernelPCA(1, kernel="linear", tracker=tracker).partial_fit(X)
     ...     low, high = model.transform([[0, 0, 0.0], [0, 0, 1]])[:, 0]
     ...     return float(np.arccos(abs(high - low)))
-    >>> rule = papers.Hebbian(schedules.Constant(0.05))
+    >>> rule = papers.Hebbian(schedules.ConstantRate(0.05))
     >>> angle(papers.Averaged(rule)) < angle(rule) / 2
     True
     """

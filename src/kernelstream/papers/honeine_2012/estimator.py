@@ -195,7 +195,7 @@ class OnlineKernelPCA(PaperMethod):
         self.preimage = preimage
         self.random_state = random_state
 
-    def _basis_and_tracker(self) -> tuple[landmarks.Basis, trackers.Tracker]:
+    def _basis_and_tracker(self) -> tuple[landmarks.LandmarkStrategy, trackers.Tracker]:
         steps = schedules.SearchThenConverge(self.eta0, self.tau)
         rule: trackers.Tracker = Hebbian(steps, guard=self.guard)
         if self._centres_as_the_paper():

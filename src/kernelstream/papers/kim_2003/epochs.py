@@ -49,9 +49,8 @@ from kernelstream.papers.sequential import require_bounded
 _LOOK_EVERY = 5  # epochs between two looks at how far the components moved
 # A residual |Cv − λv| leaves an angle of sin θ ≤ |Cv − λv| / gap to the eigenvector (Davis and
 # Kahan). Components are said to have converged when none can be a degree off whose eigenvalue
-# differs from the others by more than this share of itself.
-APART = 0.05
-TOLERATED = math.sin(math.radians(1.0)) * APART
+# differs from the others by more than 5% of itself.
+TOLERATED = 0.05 * math.sin(math.radians(1.0))
 NO_VARIANCE = 1e-12  # variance of a component, relative to the first, that is rounding only
 # Directions whose squared length is below this share of the longest are rounding.
 _RANK_FLOOR, _RANK_FLOOR_IN_FLOAT32 = 1e-10, 1e-6

@@ -21,7 +21,7 @@ from kernelstream.papers.kim_2003.expansion import ExpansionChain, SemiOnlineHeb
 from kernelstream.papers.kim_2003.gram import KernelMatrix
 from kernelstream.papers.kim_2003.hebbian import Hebbian
 from kernelstream.serialization import as_number, check_choice, check_count, stored
-from kernelstream.stream import Stream
+from kernelstream.stream import Rows, Stream
 
 
 @stored
@@ -49,7 +49,7 @@ class KernelHebbianPCA(PaperMethod):
     schedule : "auto", float or Schedule
         Step sizes. ``"auto"`` needs no tuning; a number is a constant step; see
         :mod:`kernelstream.papers.schedules`. To follow a distribution that moves, let
-        ``partial_fit``'s steps tend to a small constant, as in ``schedules.Automatic(floor=0.01)``.
+        ``partial_fit``'s steps tend to a small constant: ``schedules.AutomaticRate(floor=0.01)``.
     n_epochs : int
         Most passes that ``fit`` makes.
     tol : float
@@ -200,38 +200,12 @@ class KernelHebbianPCA(PaperMethod):
             )
         with self.transaction() as draft:
             rows, _ = draft._rows_to_learn(X, sample_weight, anew=True)
-            X, weights, stream = rows.X, rows.weights, draft.new_stream(rows.X)
-            chain, r = stream.chain, stream.chain.n_components
-            assert isinstance(r, int)  # checked with the tracker, which learns row by row
-            kernel = chain.kernel.fix(X, weights)
+            stream = draft.new_stream(rows.X)
+            kernel = stream.chain.kernel.fix(rows.X, rows.weights)
             with cores():
-                data = KernelMatrix(
-                    kernel,
-                    X if issparse(X) else array_namespace(X).asarray(X, copy=True),
-                    chain.center,
-                    weights,
-                    r,
-                    None if draft.batch_size == "auto" else stream.batch_size,
-                    draft.cache_bytes,
-                )
-                if isinstance(draft.init, np.ndarray):
-                    start, means = epochs.given(data, given_start(draft.init, r, len(rows)))
-                else:
-                    start, means = epochs.begin(data, r, chain.seed)
-                found, draft.n_epochs_, solution = epochs.learn(
-                    data,
-                    start,
-                    means,
-                    schedules.resolve(draft.schedule),
-                    draft.n_epochs,
-                    draft.tol,
-                    chain.seed,
-                    draft.update == "batch",
-                    draft.guard,
-                    draft.ritz,
-                )
-                draft.converged_, draft.residuals_ = solution.converged, tuple(solution.residuals)
-            draft.set_stream(finish(stream, kernel, solution, found, weights))
+                expansion, solution = draft._pass_over(rows, stream, kernel)
+            draft.converged_, draft.residuals_ = solution.converged, tuple(solution.residuals)
+            draft.set_stream(finish(stream, kernel, solution, expansion, rows.weights))
         self.report_progress()
         if not self.converged_:
             warnings.warn(
@@ -243,6 +217,39 @@ class KernelHebbianPCA(PaperMethod):
                 stacklevel=2,
             )
         return self
+
+    def _pass_over(
+        self, rows: Rows, stream: Stream, kernel: Any
+    ) -> tuple[epochs.Expansion, epochs.Solution]:
+        """The kernel Hebbian algorithm over all rows; notes the number of epochs."""
+        chain, r = stream.chain, stream.chain.n_components
+        assert isinstance(r, int)  # checked with the tracker, which learns row by row
+        data = KernelMatrix(
+            kernel,
+            rows.X if issparse(rows.X) else array_namespace(rows.X).asarray(rows.X, copy=True),
+            chain.center,
+            rows.weights,
+            r,
+            None if self.batch_size == "auto" else stream.batch_size,
+            self.cache_bytes,
+        )
+        if isinstance(self.init, np.ndarray):
+            start, means = epochs.given(data, given_start(self.init, r, len(rows)))
+        else:
+            start, means = epochs.begin(data, r, chain.seed)
+        expansion, self.n_epochs_, solution = epochs.learn(
+            data,
+            start,
+            means,
+            schedules.resolve(self.schedule),
+            self.n_epochs,
+            self.tol,
+            chain.seed,
+            self.update == "batch",
+            self.guard,
+            self.ritz,
+        )
+        return expansion, solution
 
     def partial_fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, on_bad_rows: str = "error"
@@ -309,7 +316,7 @@ class KernelHebbianPCA(PaperMethod):
         if self._stream is not None and isinstance(self._stream.chain.basis, landmarks.Landmarks):
             self.set_stream(grow(self.stream_))
 
-    def _basis_and_tracker(self) -> tuple[landmarks.Basis, trackers.Tracker]:
+    def _basis_and_tracker(self) -> tuple[landmarks.LandmarkStrategy, trackers.Tracker]:
         at_rows = isinstance(self.init, np.ndarray)
         if not at_rows and self.init not in ("rows", "points"):
             check_count("KernelHebbianPCA", "init", self.init, none_allowed=False)

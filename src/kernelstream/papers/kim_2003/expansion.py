@@ -101,82 +101,106 @@ class ExpansionChain(Chain):
 
     def expand(self, state: State, X: Array, weights: np.ndarray | None) -> State:
         """Sanger's rule over a block; its rows join the expansion."""
-        tracker, span, moments = self.tracker, state.basis.span, state.moments
-        assert isinstance(tracker, Hebbian)
-        dense = X.toarray() if issparse(X) else X
-        rows = to_float64(dense)
-        xp = array_namespace(rows)
-        w = np.ones(int(X.shape[0])) if weights is None else weights
-        K = landmarks.finite(self.kernel.block(rows, span.prepared(self.kernel, rows)), self.kernel)
-        Z = to_host(K @ span.factor)
-        inner = to_host(landmarks.finite(self.kernel.gram(rows), self.kernel))
-        energy = to_host(landmarks.finite(self.kernel.diag(rows), self.kernel))
-        V, mu = to_host(state.tracker.V), np.zeros(span.rank)
-        H, a = np.eye(len(w)), np.zeros(len(w))
+        rule, known, moments = self.tracker, state.tracker, state.moments
+        assert isinstance(rule, Hebbian)
+        block = ExpansionBlock.of(self.kernel, state.basis.span, X)
+        w = np.ones(block.n_rows) if weights is None else weights
+        V, mu = to_host(known.V), np.zeros(state.basis.span.rank)
+        H, a = np.eye(block.n_rows), np.zeros(block.n_rows)
         if self.center:
             mu = to_host(moments.mean)
-            a, B = mean_shares(moments.weight, w, isinstance(tracker, SemiOnlineHebbian))
+            a, B = mean_shares(moments.weight, w, isinstance(rule, SemiOnlineHebbian))
             H = H - B
-        # G = ⟨w_i, p_t⟩ and K̃ = ⟨p_s, p_t⟩, p = H φ − a μ
-        at_mean = H @ (Z @ mu)
-        G = (H @ (Z @ V) - np.outer(a, mu @ V)).T
-        patterns = H @ inner @ H.T - np.outer(at_mean, a) - np.outer(a, at_mean)
-        patterns += np.outer(a, a) * (mu @ mu)
-        schedule = schedules.resolve(tracker.schedule)
-        known, variances = state.tracker, state.tracker.variances.copy()
-        steps = schedule.steps(known.time + 1, len(w)) * w
-        T, S, shortened = recursion(
-            np.ascontiguousarray(G),
-            np.ascontiguousarray(patterns),
-            steps,
-            known.time,
-            variances,
-            schedule,
-            tracker.guard,
-        )
-        require_bounded("KernelHebbianPCA", S, tracker.guard)
-        require_bounded("KernelHebbianPCA", T, tracker.guard)
+        G, K = block.centered(V, mu, H, a)
+        schedule, variances = schedules.resolve(rule.schedule), known.variances.copy()
+        steps = schedule.steps(known.time + 1, block.n_rows) * w
+        T, S, shortened = recursion(G, K, steps, known.time, variances, schedule, rule.guard)
+        for coefficients in (T, S):
+            require_bounded("KernelHebbianPCA", coefficients, rule.guard)
         # the components and the mean, over the old functions (Q) and over the rows (R)
         weight = moments.weight + float(w.sum())
         old_share = moments.weight / weight if self.center else 0.0
-        new = w[:, None] / weight if self.center else np.zeros((len(w), 1))
+        new = w[:, None] / weight if self.center else np.zeros((block.n_rows, 1))
         Q = np.hstack([V @ T.T - np.outer(mu, S @ a), old_share * mu[:, None]])
         R = np.hstack([H.T @ S.T, new])
-        products = Z @ Q + inner @ R  # ⟨φ_t, function⟩ for the rows of the block
-        gram = Q.T @ Q + (Z @ Q).T @ R + R.T @ products
-        basis, coordinates = orthonormal(self.kernel, (gram + gram.T) / 2)
-        old = span.factor @ like(Q @ basis, span.factor)
-        factor = xp.concat([old, like(R @ basis, span.factor)], axis=0)
-        new_points = xp.astype(dense, span.points.dtype, copy=False)
-        points = xp.concat([span.points, new_points], axis=0)
-        r = V.shape[1]
-        tracked = replace(
-            known,
-            V=like(coordinates[:, :r], span.factor),
-            time=known.time + len(w),
-            variances=variances,
-            n_shortened=known.n_shortened + shortened,
-        )
+        span, coordinates = block.joined(self.kernel, state.basis.span, Q, R)
+        n_shortened = known.n_shortened + shortened
         if not known.n_shortened:
-            tracker.warn_of(tracked.n_shortened)
-        grown = replace(
-            state.basis,
-            span=landmarks.Span(points, factor, factor),
-            energies=np.concatenate([state.basis.energies, energy]),
-        )
+            rule.warn_of(n_shortened)
+        energies = np.concatenate([state.basis.energies, block.squared_norms])
+        r = V.shape[1]
         after = replace(
             state,
-            n_rows=state.n_rows + len(w),
-            basis=grown,
-            tracker=tracked,
+            n_rows=state.n_rows + block.n_rows,
+            basis=replace(state.basis, span=span, energies=energies),
+            tracker=replace(
+                known,
+                V=like(coordinates[:, :r], span.factor),
+                time=known.time + block.n_rows,
+                variances=variances,
+                n_shortened=n_shortened,
+            ),
             moments=trackers.Moments(
                 weight,
                 like(weight * coordinates[:, r], span.factor),
-                state.moments.squared_norm + float(w @ energy),
+                state.moments.squared_norm + float(w @ block.squared_norms),
             ),
         )
         self.require_finite(after)
         return after
+
+
+@dataclass(frozen=True)
+class ExpansionBlock:
+    """Rows that join an expansion, and their inner products."""
+
+    rows: Array  # dense, in the type they came in
+    Z: np.ndarray  # with the functions of the expansion
+    inner: np.ndarray  # among themselves
+    squared_norms: np.ndarray
+
+    @classmethod
+    def of(cls, kernel: Any, span: landmarks.Span, X: Array) -> ExpansionBlock:
+        """Inner products of some rows with the functions of a span."""
+        dense = X.toarray() if issparse(X) else X
+        rows = to_float64(dense)
+        K = landmarks.finite(kernel.block(rows, span.prepared(kernel, rows)), kernel)
+        inner = to_host(landmarks.finite(kernel.gram(rows), kernel))
+        squared_norms = to_host(landmarks.finite(kernel.diag(rows), kernel))
+        return cls(dense, to_host(K @ span.factor), inner, squared_norms)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.squared_norms)
+
+    def centered(
+        self, V: np.ndarray, mu: np.ndarray, H: np.ndarray, a: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Inner products of ``p = H φ − a μ`` with the components, ⟨w_i, p_t⟩, and ⟨p_s, p_t⟩."""
+        at_mean = H @ (self.Z @ mu)
+        G = (H @ (self.Z @ V) - np.outer(a, mu @ V)).T
+        K = H @ self.inner @ H.T - np.outer(at_mean, a) - np.outer(a, at_mean)
+        K += np.outer(a, a) * (mu @ mu)
+        return np.ascontiguousarray(G), np.ascontiguousarray(K)
+
+    def joined(
+        self, kernel: Any, span: landmarks.Span, Q: np.ndarray, R: np.ndarray
+    ) -> tuple[landmarks.Span, np.ndarray]:
+        """The span of new functions, with the rows among its points.
+
+        The functions have the coefficients Q over those of the old span and R over the rows.
+        Returns the span, and the coordinates of the functions in it as columns.
+        """
+        xp = array_namespace(span.factor)
+        products = self.Z @ Q + self.inner @ R  # ⟨φ_t, function⟩
+        gram = Q.T @ Q + (self.Z @ Q).T @ R + R.T @ products
+        basis, coordinates = orthonormal(kernel, (gram + gram.T) / 2)
+        old = span.factor @ like(Q @ basis, span.factor)
+        factor = xp.concat([old, like(R @ basis, span.factor)], axis=0)
+        new = xp.astype(self.rows, span.points.dtype, copy=False)
+        points = xp.concat([span.points, new], axis=0)
+        return landmarks.Span(points, factor, factor), coordinates
 
 
 def mean_shares(weight: float, w: np.ndarray, before: bool) -> tuple[np.ndarray, np.ndarray]:

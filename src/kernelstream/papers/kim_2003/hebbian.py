@@ -50,7 +50,7 @@ class Hebbian(Sequential[SequentialState]):
     Parameters
     ----------
     schedule : Schedule, "auto" or float
-        Step sizes; ``"auto"`` is :class:`~kernelstream.papers.schedules.Automatic`, a number
+        Step sizes; ``"auto"`` is :class:`~kernelstream.papers.schedules.AutomaticRate`, a number
         a constant step.
     forgetting : float
         Forgetting of the running mean (1: the mean of all rows).

@@ -118,7 +118,7 @@ class AdaptiveKernelPCA(PaperMethod):
         self.preimage = preimage
         self.random_state = random_state
 
-    def _basis_and_tracker(self) -> tuple[landmarks.Basis, trackers.Tracker]:
+    def _basis_and_tracker(self) -> tuple[landmarks.LandmarkStrategy, trackers.Tracker]:
         rules: dict[str, trackers.Tracker] = {
             "rls": RLS(self.beta, self.weights, self.guard),
             "lms": LMS(self.eta, self.weights, guard=self.guard),

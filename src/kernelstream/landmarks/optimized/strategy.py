@@ -33,11 +33,17 @@ from kernelstream.arrays.namespaces import (
 )
 from kernelstream.kernels import Kernel, Smoothness, squared_distances
 from kernelstream.landmarks.base import (
-    Basis,
     Clock,
-    Correction,
+    Kind,
+    LandmarkStrategy,
     Measured,
     Projection,
+    Start,
+    Vectors,
+)
+from kernelstream.landmarks.criteria import Distance
+from kernelstream.landmarks.growing import GrowingState
+from kernelstream.landmarks.nystroem import (
     Span,
     distinct_rows,
     factorise,
@@ -47,18 +53,17 @@ from kernelstream.landmarks.base import (
     same_points,
     transition,
 )
-from kernelstream.landmarks.distance import Distance
-from kernelstream.landmarks.growing import GrowingState
 from kernelstream.landmarks.optimized.kmeans import kmeans, nearest
 from kernelstream.landmarks.optimized.polish import Sampled, captured, polish
-from kernelstream.landmarks.optimized.sample import HELD_BACK, Reservoir, no_coordinates
 from kernelstream.landmarks.optimized.state import (
     CREDIT,
     FEWEST,
     FIT_SHARE,
+    HELD_BACK,
     STEPS,
     STREAM_SHARE,
     CentroidsState,
+    Reservoir,
     Work,
 )
 from kernelstream.serialization import stored
@@ -77,7 +82,7 @@ QUERY_RISE = 1.05  # … and was missed by this much more than is normal
 
 
 @stored
-class Centroids(Basis[CentroidsState]):
+class Centroids(LandmarkStrategy[CentroidsState]):
     """Points that capture most of the variance of a sample of all rows, and follow the stream.
 
     Parameters
@@ -110,22 +115,14 @@ class Centroids(Basis[CentroidsState]):
     (50, 4)
     """
 
-    order_free = True
-    preferred_on_device = 16384  # the points are revised at block ends: not too rarely
-
     def __init__(self, n_points: int = 256, follows: bool = True):
         self.n_points = n_points
         self.follows = follows
 
     @property
-    def settles_late(self) -> bool:  # type: ignore[override]
-        """Points that stay where the first rows put them need no second pass."""
-        return bool(self.follows)
-
-    @property
-    def stays(self) -> bool:  # type: ignore[override]
-        """Whether points stay where the first rows put them."""
-        return not self.follows
+    def kind(self) -> Kind:  # type: ignore[override]
+        """Adaptive, or fixed if the landmarks of the first rows are kept."""
+        return "adaptive" if self.follows else "fixed"
 
     def check(self) -> None:
         """Raise ``ValueError`` in words when a parameter makes no sense."""
@@ -140,9 +137,9 @@ class Centroids(Basis[CentroidsState]):
         """Number of points."""
         return self.n_points
 
-    def start_rows(self) -> int:
-        """Ten rows a point, at least 500."""
-        return max(10 * self.n_points, 500)
+    def start_rows(self, of_all: bool = False) -> int:
+        """Ten rows for each landmark, at least 500; of all rows those of the sample."""
+        return self._sample_rows if of_all else max(10 * self.n_points, 500)
 
     @property
     def _sample_rows(self) -> int:
@@ -154,34 +151,17 @@ class Centroids(Basis[CentroidsState]):
         """Rows over which the residual is averaged."""
         return max(500, 2 * self.n_points)
 
-    # -- verbs
+    # -- methods
 
-    def begin(
-        self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int, wanted: int = 0
-    ) -> CentroidsState:
-        """k-means on the first rows."""
-        return self._begun(kernel, X, weights, seed, wanted, 0)[0]
-
-    def _begun(
-        self,
-        kernel: Kernel,
-        X: Array,
-        weights: np.ndarray | None,
-        seed: int,
-        wanted: int,
-        n_rows: int,
-    ) -> tuple[CentroidsState, Array]:
-        """The state before the first row, with points for the rows X, and the coordinates of X.
-
-        Points are polished as much as ``n_rows`` repay.
-        """
-        m, rng = self.n_points, generator(seed, "start")
+    def begin(self, kernel: Kernel, start: Start) -> CentroidsState:
+        """Optimize landmarks for the rows, as much as the rows of the stream repay."""
+        X, weights, m = start.X, start.weights, self.n_points
+        rng = generator(start.seed, "start")
         chosen = distinct_rows(X, m)
         if chosen is None:
-            work = Work(m, int(X.shape[1]), wanted, int(X.shape[0]))
-            points = self._look(
-                kernel, X, weights, m, wanted, work.evaluations(n_rows, FIT_SHARE), rng
-            )
+            work = Work(m, int(X.shape[1]), start.wanted, int(X.shape[0]))
+            evaluations = work.evaluations(start.n_rows, FIT_SHARE)
+            points = self._look(kernel, X, weights, m, start.wanted, evaluations, rng)
         else:
             points = as_dense(take_rows(X, chosen))
         span = factorise(kernel, points)
@@ -190,13 +170,14 @@ class Centroids(Basis[CentroidsState]):
         missed = to_host(residual_energy(energy, Z)).astype(float) / unit
         residual = float(np.average(missed, weights=weights))
         reference = 1.15 * residual  # in-sample residuals are too small
-        state = CentroidsState(
+        sample = start.sample
+        return CentroidsState(
             span=span,
-            sample=Reservoir(self._sample_rows),
-            wanted=wanted,
-            n=0,
+            sample=Reservoir(self._sample_rows) if sample is None else Reservoir.of(sample, Z),
+            wanted=start.wanted,
+            n=start.n_rows,
             looked_at=0,
-            next_look=LOOK_FACTOR * int(X.shape[0]),
+            next_look=LOOK_FACTOR * max(start.n_rows, int(X.shape[0])) if self.follows else 0,
             spent=0.0,
             missed=0.0,
             weight=0.0,
@@ -205,40 +186,12 @@ class Centroids(Basis[CentroidsState]):
             reference=reference,
             unit=unit,
         )
-        return state, Z
 
-    def draw(self, X: Array, weights: np.ndarray | None, clock: Clock) -> Reservoir | None:
-        """A uniform sample; points that do not follow the rows come from it as well.
+    def admits(self, state: CentroidsState) -> bool:
+        """Whether there are fewer landmarks than there may be."""
+        return self.follows and state.span.points.shape[0] < self.n_points
 
-        Not enough where it has few different rows: others may be among the rest, and there is room.
-        """
-        empty = Reservoir(self._sample_rows)
-        sample = empty.offer_all((X, no_coordinates(X)), weights, clock)
-        complete = len(sample) == int(X.shape[0])
-        if not complete and distinct_rows(sample.sample()[0], self.n_points) is not None:
-            return None
-        return sample
-
-    def survey(
-        self,
-        kernel: Kernel,
-        sample: Reservoir,
-        n: int,
-        clock: Clock,
-        wanted: int,
-    ) -> CentroidsState:
-        """k-means on the sample, and polish, as much as n rows repay."""
-        rows, weights = sample.sample()[0], sample.stands_for()
-        state, Z = self._begun(kernel, rows, weights, clock.seed, wanted, n)
-        state = replace(state, sample=sample.folded_as(Z), n=n, next_look=LOOK_FACTOR * n)
-        state, _ = self.settle(kernel, state, clock) or (state, None)
-        return self._folded_anew(kernel, state) if state.carried else state
-
-    def measures(self, state: CentroidsState) -> bool:
-        """Unless there is room for more points, which rows may become while they are read."""
-        return not self.follows or state.span.points.shape[0] >= self.n_points
-
-    def project(
+    def admit(
         self,
         kernel: Kernel,
         state: CentroidsState,
@@ -246,16 +199,16 @@ class Centroids(Basis[CentroidsState]):
         weights: np.ndarray | None,
         clock: Clock,
     ) -> tuple[CentroidsState, Projection]:
-        """Read a block while there is room for more points."""
-        block = self.express(kernel, state, X)
+        """Project a block while there is room for more landmarks, and learn it."""
+        block = self.project(kernel, state, X)
         joined = self._joined(kernel, state, X, block, clock)
         if joined is not None:
             state, block = joined
         given = None if weights is None else weights / clock.fading(len(weights))
         measured = Measured.of(X, given, weights, clock, block, scatter=False)
-        return self.enter(kernel, state, [measured])[0], block
+        return self.update(kernel, state, [measured])[0], block
 
-    def enter(
+    def update(
         self, kernel: Kernel, state: CentroidsState, blocks: Sequence[Measured]
     ) -> tuple[CentroidsState, int]:
         """Watch the residual until points have to be looked for; rows compete for the sample."""
@@ -278,32 +231,6 @@ class Centroids(Basis[CentroidsState]):
         watched = replace(state, sample=sample, n=n, residual=residual)
         return replace(watched, missed=missed, weight=weight), count
 
-    def draws(self, state: CentroidsState | None) -> bool:
-        """Points come from the sample, once there are as many as there may be."""
-        return self.follows and (state is None or self.measures(state))
-
-    def keep_some(
-        self,
-        state: CentroidsState,
-        blocks: Sequence[tuple[Array, np.ndarray | None]],
-        clock: Clock,
-    ) -> CentroidsState:
-        """Rows compete for the sample; coordinates that they will have are not known yet."""
-        sample = state.sample.without_coordinates()
-        offered = [(X, no_coordinates(X), weights) for X, weights in blocks]
-        sample = sample.offer(offered, clock).with_unknown(state.span.projector[:1, :])
-        n = state.n + sum(int(X.shape[0]) for X, _ in blocks)
-        return replace(state, sample=sample, n=n)
-
-    def look_back(self, kernel: Kernel, state: CentroidsState) -> CentroidsState:
-        """The state whose sample has coordinates, and which knows what its points miss of it."""
-        state = self._folded_anew(kernel, state)
-        return self._changed(kernel, state, state.span.points)[0]
-
-    def next_change(self, state: CentroidsState) -> float:
-        """Where the next look is due; one that is overdue waits for the rows that repay it."""
-        return state.next_look if self.follows and state.next_look > state.n else math.inf
-
     def _wants_look(self, state: CentroidsState) -> bool:
         """Whether points are due to be looked for, or the stream has moved, and rows repay it."""
         due = state.next_look and state.n >= state.next_look and state.can_gain
@@ -324,44 +251,20 @@ class Centroids(Basis[CentroidsState]):
         return work.evaluations(state.n, STREAM_SHARE, state.spent)
 
     def revise(
-        self, kernel: Kernel, state: CentroidsState, clock: Clock
+        self, kernel: Kernel, state: CentroidsState, clock: Clock, vectors: Vectors | None = None
     ) -> tuple[CentroidsState, Array | None] | None:
-        """Look for better points now and then, and when the stream has moved."""
+        """Update the landmarks now and then, when the stream has moved, or for a query."""
+        if clock.query:
+            return self._relook(kernel, state, clock, FEWEST) if self._is_stale(state) else None
         if not self._wants_look(state):
             return None
         return self._relook(kernel, state, clock, self._affordable(state))
 
-    def settle(
-        self, kernel: Kernel, state: CentroidsState, clock: Clock
-    ) -> tuple[CentroidsState, Array | None] | None:
-        """Look for better points if many rows came since that are missed more than is normal."""
+    def _is_stale(self, state: CentroidsState) -> bool:
+        """Whether many rows came since the last update, with a residual above the reference."""
         came = state.n - state.looked_at
         risen = state.missed > QUERY_RISE * state.reference * state.weight
-        if self.follows and state.can_gain and risen and came > QUERY_SHARE * state.n:
-            state, T = self._relook(kernel, state, clock, FEWEST)
-            return None if T is None else (state, T)
-        return None
-
-    def finish(self, kernel: Kernel, state: CentroidsState, clock: Clock) -> CentroidsState:
-        """Look for the points of a second pass; the sample counts as folded in their basis."""
-        if self.follows and state.can_gain:
-            evaluations = max(FEWEST, self._affordable(state))
-            state, _ = self._relook(kernel, state, clock, evaluations)
-        state, _ = self.settle(kernel, state, clock) or (state, None)
-        return self._folded_anew(kernel, state)
-
-    def _folded_anew(self, kernel: Kernel, state: CentroidsState) -> CentroidsState:
-        """The state for rows that will all be folded in its basis, as the sample is now."""
-        Z = state.span.many_coordinates(kernel, state.sample.sample()[0])
-        return replace(state, sample=state.sample.folded_as(Z), carried=False)
-
-    def sampled(self, state: CentroidsState) -> Array | None:
-        """The rows of the sample."""
-        return state.sample.sample()[0] if len(state.sample) else None
-
-    def correction(self, kernel: Kernel, state: CentroidsState) -> Correction | None:
-        """The sampled rows, in the present basis and as they were folded."""
-        return state.sample.correction(kernel, state.span) if state.carried else None
+        return self.follows and state.can_gain and risen and came > QUERY_SHARE * state.n
 
     def merge(
         self, kernel: Kernel, a: CentroidsState, b: CentroidsState, seed: int
@@ -374,7 +277,7 @@ class Centroids(Basis[CentroidsState]):
         else:
             nothing = [like(np.zeros((0, x.span.rank)), x.span.factor) for x in (a, b)]
             joint = a.sample.rebase(nothing[0]).merge(b.sample.rebase(nothing[1]))
-            rows, m = joint.sample()[0], max(len(a.span.points), len(b.span.points))
+            rows, m = joint.held()[0], max(len(a.span.points), len(b.span.points))
             most = max(m, self.n_points)
             evaluations = max(FEWEST, a.work.evaluations(n, STREAM_SHARE))
             points = self._look(
@@ -418,15 +321,13 @@ class Centroids(Basis[CentroidsState]):
         The start of the stream had few different rows: a machine at rest, or data of few values,
         of which some come later. None where no row is missed, or there is no room.
         """
-        if not self.follows or state.span.points.shape[0] >= self.n_points:
-            return None
         missed, energy = to_host(finite(block.residual, kernel)), to_host(block.energy)
         if not bool(np.any(missed > JOINS * energy)):
             return None
         energies = to_host(to_float64(kernel.diag(state.span.points)))
         span = replace(state.span, projector=state.span.factor)
         rule = Distance(np.finfo(float).tiny, self.n_points)
-        grown, wide = rule.project(kernel, GrowingState(span, energies), X, None, clock)
+        grown, wide = rule.admit(kernel, GrowingState(span, energies), X, None, clock)
         if not wide.admitted or wide.Z.shape[0] < X.shape[0]:  # the factor would be strained
             return None
         points, factor = grown.span.points, grown.span.factor
@@ -457,7 +358,7 @@ class Centroids(Basis[CentroidsState]):
             spent += state.work.look + evaluations * state.work.evaluation
             points = self._look(
                 kernel,
-                sample.sample()[0],
+                sample.held()[0],
                 sample.stands_for(),
                 max(int(present.shape[0]), self.n_points),
                 state.wanted,

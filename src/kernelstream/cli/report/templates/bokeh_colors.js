@@ -1,9 +1,4 @@
-"""Bokeh color theme of saved pages."""
-
-from __future__ import annotations
-
-# Once the pictures are there, and whenever the page changes between light and dark.
-BOKEH_COLORS = """
+// Sets the colors of the plots when they are there, and when the page changes between light and dark.
 (function () {
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   function paint() {
@@ -24,4 +19,3 @@ BOKEH_COLORS = """
     paint();
   })();
 })();
-"""

@@ -21,7 +21,7 @@ LITTLE = 0.5  # share of the variance that is explained
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnComparison:
     """One column in the rows that were learned and in these."""
 
     name: str
@@ -40,7 +40,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class FitSummary:
     """What a page says first.
 
     Attributes
@@ -52,7 +52,7 @@ class Verdict:
         What is wrong, and what to do about it.
     limit : float or None
         Error that one in a hundred of the rows learned exceeds.
-    columns : tuple of Column
+    columns : tuple of ColumnComparison
         All columns, those that differ most first; empty where there is nothing to compare.
     """
 
@@ -60,10 +60,12 @@ class Verdict:
     headline: str
     remarks: tuple[str, ...]
     limit: float | None
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnComparison, ...]
 
 
-def judge(model: StreamingKernelPCA, observed: Observed | None, names: Sequence[str]) -> Verdict:
+def summarize_fit(
+    model: StreamingKernelPCA, observed: Observed | None, names: Sequence[str]
+) -> FitSummary:
     """Compare rows with those that were learned.
 
     Parameters
@@ -82,9 +84,9 @@ def judge(model: StreamingKernelPCA, observed: Observed | None, names: Sequence[
     >>> from kernelstream.cli.report.observe import observe
     >>> X = np.random.default_rng(0).normal(size=(900, 3))
     >>> model = StreamingKernelPCA(5, gamma=0.1, basis=40, random_state=0).fit(X)
-    >>> judge(model, observe(model, [(X, None)]), "abc").level
+    >>> summarize_fit(model, observe(model, [(X, None)]), "abc").level
     'good'
-    >>> judge(model, observe(model, [(X + 3.0, None)]), "abc").level
+    >>> summarize_fit(model, observe(model, [(X + 3.0, None)]), "abc").level
     'bad'
     """
     known = model.stream_.kept_rows()
@@ -97,13 +99,13 @@ def judge(model: StreamingKernelPCA, observed: Observed | None, names: Sequence[
         remarks += about_scales(learned, names)
     if observed is None or learned is None or limit is None:
         why = "no rows were given" if observed is None else "the model has kept no rows of its own"
-        return Verdict("unknown", f"Nothing to compare: {why}.", tuple(remarks), limit, ())
+        return FitSummary("unknown", f"Nothing to compare: {why}.", tuple(remarks), limit, ())
     these = observed.rows.astype(float)
     these = these[evenly_spaced(len(these), COMPARED)]
     above = float(np.mean(errors_of(model, these) > limit))
     columns = sorted(
         (
-            Column(str(n), known_values(learned[:, i]), known_values(these[:, i]))
+            ColumnComparison(str(n), known_values(learned[:, i]), known_values(these[:, i]))
             for i, n in enumerate(names)
         ),
         key=lambda column: -column.distance,
@@ -119,7 +121,7 @@ def judge(model: StreamingKernelPCA, observed: Observed | None, names: Sequence[
         f"The model {fits}: {above:.1%} of them exceed the limit of the error, which 1.0% of the "
         "rows it learned exceed."
     )
-    return Verdict(
+    return FitSummary(
         level, headline, (*about_columns(columns, level), *remarks), limit, tuple(columns)
     )
 
@@ -163,7 +165,7 @@ def about_scales(rows: np.ndarray, names: Sequence[str]) -> list[str]:
     ]
 
 
-def about_columns(columns: Sequence[Column], level: str) -> list[str]:
+def about_columns(columns: Sequence[ColumnComparison], level: str) -> list[str]:
     """Columns that are not as they were."""
     differ = [column for column in columns if column.distance >= DIFFERS]
     if not differ:

@@ -1,0 +1,158 @@
+"""Models of normal operation of a monitor: the fitted reference, the present model, accepted ones.
+
+The present model adapts. The reference and the models of accepted events are frozen: whatever they
+find normal stays normal, however long it was away. A row counts by the model that finds it the
+most normal; where that is another than the present one for some time, adaptation continues from
+that model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+import numpy as np
+
+from kernelstream.anomaly.monitor.contributions import (
+    Contributions,
+    contributions,
+    slopes,
+    stiffness,
+)
+from kernelstream.anomaly.monitor.drift import Drift, measure_drift, no_drift
+from kernelstream.anomaly.monitor.limits import Limits, smooth_all
+from kernelstream.anomaly.monitor.normal import Normal, Product, Scores, rows_times
+from kernelstream.serialization import stored
+from kernelstream.stream import Standardisation
+
+
+@dataclass(frozen=True)
+class ModelScores:
+    """Scores of rows, each by the model that finds it the most normal.
+
+    ``log_index`` is comparable with the limits. ``number`` is that of the model, 0 for the present
+    one. ``present`` and ``ewma`` are the log index by the present model alone and its moving
+    average.
+    """
+
+    scores: Scores
+    log_index: np.ndarray
+    number: np.ndarray
+    residuals: np.ndarray
+    present: np.ndarray
+    ewma: np.ndarray
+
+
+@stored
+@dataclass(frozen=True, eq=False)
+class NormalModels:
+    """All that is known of normal operation: models of lagged rows, and their limits."""
+
+    standard: Standardisation  # units of the reference
+    reference: Annotated[Normal, "apart"]  # as fitted
+    present: Annotated[Normal, "apart"]  # as adapted
+    limits: Limits
+    curvature: Annotated[np.ndarray, "float64 (lagged, lagged)"]  # mean second derivative of M
+    drift: Drift
+    ewma: float  # of the log index by the present model alone
+    accepted: tuple[Annotated[Normal, "apart"], ...] = ()
+    knows_reference: bool = True  # until an event is accepted in place of all before
+
+    def check(self, sizes: dict[str, int]) -> None:
+        """Raise unless all models are of lagged rows of one width."""
+        widths = {sizes["lagged"], len(self.standard.mean) * (self.reference.setting.lags + 1)}
+        for model in (self.reference, self.present, *self.accepted):
+            widths |= {len(model.whitening.mean), int(model.index.span.points.shape[1])}
+        if len(widths) > 1 or 0 in widths:
+            raise ValueError(f"models of rows of {sorted(widths)} values")
+
+    @classmethod
+    def of(
+        cls, standard: Standardisation, fitted: Normal, limits: Limits, curvature: np.ndarray
+    ) -> NormalModels:
+        """The fitted model alone, before the stream."""
+        drift = no_drift(fitted.n_features)
+        return cls(standard, fitted, fitted, limits, curvature, drift, limits.index.mean)
+
+    @property
+    def others(self) -> tuple[Normal, ...]:
+        """Models other than the present one, which is the reference until rows are learned."""
+        if not self.drift.rows:
+            return ()
+        return (*((self.reference,) if self.knows_reference else ()), *self.accepted)
+
+    @property
+    def excess(self) -> float:
+        """What the number of rows learned adds to the log index, compared with calibration."""
+        return self.limits.excess(self.present.rows.n_effective)
+
+    def score(self, R: np.ndarray, product: Product = rows_times) -> ModelScores:
+        """Score lagged rows by every model; the one that finds a row the most normal counts.
+
+        Models other than the present one are evaluated only on rows that it does not find ordinary,
+        and when it finds the last rows, taken together, less ordinary than it should.
+        """
+        limits = self.limits
+        scores = self.present.score(R, product)
+        present = scores.log_index - self.excess
+        ewma = smooth_all(self.ewma, present, limits.index, limits.smoothing)
+        residuals = self.present.residuals(R, product)
+        best, number = present.copy(), np.zeros(len(R), dtype=np.int64)
+        high = np.flatnonzero(limits.index.is_high(present) | limits.smoothed.is_high(ewma))
+        for which, model in enumerate(self.others if len(high) else (), 1):
+            found = model.score(R[high], product)
+            log_index = found.log_index - limits.excess(model.rows.n_effective)
+            better = log_index < best[high]
+            rows = high[better]
+            best[rows], number[rows] = log_index[better], which
+            scores.t2[rows], scores.spe[rows] = found.t2[better], found.spe[better]
+            residuals[rows] = model.residuals(R[rows], product)
+        index = np.where(number == 0, scores.index, np.exp(best + self.excess))
+        return ModelScores(replace(scores, index=index), best, number, residuals, present, ewma)
+
+    def slopes(
+        self, R: np.ndarray, number: np.ndarray, rows: np.ndarray
+    ) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+        """Slope and mean curvature of the index along each variable, for some of the rows R."""
+        known: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        for which, model in enumerate((self.present, *self.others)):
+            own = rows[number[rows] == which]
+            if len(own):
+                h = stiffness(model, self.curvature)
+                found = slopes(model, self.curvature, R[own])
+                known |= {int(t): (slope, h) for t, slope in zip(own, found, strict=True)}
+        return known
+
+    def explain(self, slope: np.ndarray, names: tuple[str, ...]) -> Contributions:
+        """Contributions by the present model, from a slope of the index."""
+        h = stiffness(self.present, self.curvature)
+        return contributions(slope, h, self.standard.deviation, names)
+
+    def learn(self, R: np.ndarray, forgetting: float) -> NormalModels:
+        """The present model adapts to rows."""
+        return self._with_present(self.present.adapt(R, forgetting), R)
+
+    def switch(self, number: int) -> NormalModels:
+        """Adaptation continues from another model; what the present one adapted to is dropped."""
+        return replace(self, present=self.others[number - 1], ewma=self.limits.index.mean)
+
+    def accept(self, model: Normal, R: np.ndarray, instead: bool) -> NormalModels:
+        """The model of an accepted event, of the rows R, becomes the present one.
+
+        What was normal before stays so, the present model as it is now included, unless the event
+        takes its place ``instead``.
+        """
+        before = (*self.accepted, self.present) if self.drift.rows else self.accepted
+        after = self._with_present(model, R)
+        return replace(
+            after,
+            accepted=(model,) if instead else (*before, model),
+            knows_reference=self.knows_reference and not instead,
+            ewma=self.limits.index.mean,
+        )
+
+    def _with_present(self, model: Normal, R: np.ndarray) -> NormalModels:
+        """The models with another present one, which has learned the rows R."""
+        n = self.drift.rows + len(R)
+        drift = measure_drift(self.reference, model, self.limits, R, n)
+        return replace(self, present=model, drift=drift)
