@@ -149,10 +149,12 @@ def test_lost_orders_are_the_largest_sums_of_what_a_change_of_basis_loses(n, new
     sums = np.cumsum(values)
     for orders in (1, 2, m, m + 3):
         found = lost_orders(state.scatter, T, orders)
+        assert found is not None
         expected = [sums[min(k, m - 1)] for k in range(orders)]
         np.testing.assert_allclose(found, expected, atol=1e-10)
     assert lost_orders(state.scatter, T, 0) is None
     grown = lost_orders(state.scatter, 2.0 * np.eye(m), 2)  # nothing can be lost
+    assert grown is not None
     np.testing.assert_array_equal(grown, [0.0, 0.0])
 
 

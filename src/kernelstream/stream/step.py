@@ -535,7 +535,8 @@ def within_window(state: State) -> State:
     """The state whose sums are those of the rows in the window."""
     window, observer = state.tracker, state.observer
     if observer is not None:
-        observer = observer.on_window(*window.energies, int(window.Z.shape[0]))
+        squared_norm, residual = window.energies
+        observer = observer.on_window(squared_norm, residual, int(window.Z.shape[0]))
     return replace(state, moments=window.moments, observer=observer)
 
 
