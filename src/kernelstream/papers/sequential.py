@@ -51,7 +51,7 @@ class Sequential(trackers.Tracker[S]):
     def learn(
         self,
         state: S,
-        block: trackers.Block,
+        block: trackers.CoordinateBlock,
         weights: Array | None,
         before: trackers.Moments | None,
         landmarks: Callable[[], Array],

@@ -11,6 +11,7 @@ import numpy as np
 from kernelstream.arrays.namespaces import (
     Array,
     cast,
+    dtype_name,
     namespace_of,
     padded,
     row_norms_squared,
@@ -150,7 +151,8 @@ class Components:
         array of shape (n, r)
             The scores.
         """
-        rows = to_float64(X) if self._rough else X
+        single = dtype_name(X) == "float32"
+        rows = to_float64(X) if single and self._rough else X
         K = self.kernel.block(rows, self.span.prepared(self.kernel, rows))
         scores = K @ cast(self.dual_coef, K.dtype)
         return cast(scores - cast(self.intercept, K.dtype)[None, :], X.dtype)

@@ -19,7 +19,7 @@ Shift = tuple[Array, Array] | None  # what corrects scatter and sum of the coord
 Kind = Literal["sums", "window", "blocks", "sequential"]
 
 
-class Block(Protocol):
+class CoordinateBlock(Protocol):
     """A block of rows in coordinates, as a landmark strategy projects it."""
 
     @property
@@ -77,7 +77,7 @@ class Tracker(Part, Generic[S]):
     def learn(
         self,
         state: S,
-        block: Block,
+        block: CoordinateBlock,
         weights: Array | None,
         before: Moments | None,
         landmarks: Callable[[], Array],

@@ -128,8 +128,8 @@ class Covariance(Tracker[CovarianceState]):
 
 def covariance(scatter: Array, moments: Moments, center: bool) -> tuple[Array, Array]:
     """S/W − μμᵀ and the mean μ (zero when not centred)."""
-    mean = moments.mean if center else 0.0 * moments.total
     weight = moments.weight if moments.weight > 0 else 1.0  # before the first row
+    mean = moments.total / weight if center else 0.0 * moments.total
     return scatter / weight - mean[:, None] * mean[None, :], mean
 
 

@@ -21,7 +21,7 @@ from kernelstream.arrays.namespaces import (
 )
 from kernelstream.serialization import stored
 from kernelstream.serialization.part import check_count
-from kernelstream.trackers.base import Block, Shift, Tracker
+from kernelstream.trackers.base import CoordinateBlock, Shift, Tracker
 from kernelstream.trackers.covariance import covariance
 from kernelstream.trackers.moments import Moments
 
@@ -125,7 +125,7 @@ class Window(Tracker[WindowState]):
     def learn(
         self,
         state: WindowState,
-        block: Block,
+        block: CoordinateBlock,
         weights: Array | None,
         before: Moments | None,
         landmarks: Callable[[], Array],
