@@ -281,34 +281,25 @@ def is_of(entry: dict[str, Any], address: str) -> bool:
 
 def learn_random_rows(job: Job, until: float) -> int:
     """Learn as many random rows as are needed, and return the number of all; 0: all are needed."""
-    counter = RowCounter(job)
-    sampling = ProgressiveSampling(until)
-    with RowProgress(job.screen, job.source, "counting") as counter.bar:
-        rows = FileRows.of(job.learner.estimator, job.source, counter.note)
-    counter.rejects.close()
-    estimator = sampling.fit(job.learner.estimator, rows)
+    rejects, n_invalid = Rejects(job.given.rejects, 0), 0
+
+    def note(block: Block) -> None:
+        nonlocal n_invalid
+        n_invalid += len(block.bad)
+        rejects.add(block.bad)
+        bar.update(len(block))
+
+    with RowProgress(job.screen, job.source, "counting") as bar:
+        rows = FileRows.of(job.learner.estimator, job.source, note)
+    rejects.close()
+    estimator = ProgressiveSampling(until).fit(job.learner.estimator, rows)
     if estimator is None:
         job.screen.say("As many rows as there are would have to be drawn: all are learned.")
         return 0
     job.stored.estimator = job.learner.estimator = estimator
     n_drawn = estimator.n_samples_seen_ + estimator.certificate_.statistical.n_sampled
-    finish(job, [], n_drawn, counter.n_invalid)
+    finish(job, [], n_drawn, n_invalid)
     return rows.n
-
-
-class RowCounter:
-    """Counts the rows of a source, and lists the rejected ones."""
-
-    bar: RowProgress
-
-    def __init__(self, job: Job):
-        self.rejects, self.n_invalid = Rejects(job.given.rejects, 0), 0
-
-    def note(self, block: Block) -> None:
-        """Count a block."""
-        self.n_invalid += len(block.bad)
-        self.rejects.add(block.bad)
-        self.bar.update(len(block))
 
 
 # -- summary
