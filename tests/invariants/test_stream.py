@@ -145,8 +145,12 @@ def test_any_cutting_gives_the_same_bytes(basis, tracker, variant, data):
     assert to_bytes(bring(model, X, weights, pieces)) == in_one_call(chain, variant)
 
 
-@pytest.mark.parametrize("decided", [dict(basis=landmarks.Landmarks(8)), dict(gamma=None)], ids=str)
-@pytest.mark.parametrize("batch_size", [64, 300, 500, 501, 1000])
+@samples.grid(
+    "decided, batch_size",
+    [dict(basis=landmarks.Landmarks(8)), dict(gamma=None)],
+    [64, 300, 500, 501, 1000],
+    together=1,
+)
 def test_a_call_that_completes_the_start_folds_what_one_call_folds(
     decided: dict[str, Any], batch_size: int
 ):
