@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from kernelstream import StreamingKernelPCA, kernels, landmarks, papers, trackers
 from kernelstream.papers import OnlineKernelPCA, schedules
+from kernelstream.papers.honeine_2012.estimator import distance_at
 from tests import samples
 from tests.naive import papers as naive_papers
 
@@ -251,6 +252,19 @@ def test_bounds_of_two_points_in_input_space_and_of_the_babel_measure() -> None:
     quadratic = kernels.Polynomial(degree=2, gamma=1.0, coef0=1.0)
     other = OnlineKernelPCA(1, kernel=quadratic, nu=0.1, eta0=0.01).fit(banana(300)).bounds()
     assert other.input_distance_bound is None
+    matern = OnlineKernelPCA(1, kernel=kernels.Matern(2.5, 1.0), nu=0.1).fit(banana(300)).bounds()
+    assert matern.input_distance_bound is not None
+    assert 0.0 < matern.input_distance_bound <= matern.input_distance
+
+
+@pytest.mark.parametrize("nu", [0.5, 1.5, 2.5])
+@pytest.mark.parametrize("value", [1e-6, 0.01, 0.5, 0.999])
+def test_distance_at_of_matern_kernel_is_a_lower_bound(nu: float, value: float) -> None:
+    kernel = kernels.Matern(nu, 1.3)
+    distance = distance_at(kernel, value)
+    assert distance is not None
+    assert kernel([[0.0]], [[distance]])[0, 0] == pytest.approx(value, rel=1e-3)
+    assert kernel([[0.0]], [[distance]])[0, 0] >= value
 
 
 def test_a_full_dictionary_is_said_once_and_moves_where_that_is_wanted() -> None:

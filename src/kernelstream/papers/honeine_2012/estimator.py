@@ -322,10 +322,11 @@ def dictionary_bounds(
 
 
 def distance_at(kernel: kernels.Kernel, value: float) -> float | None:
-    """The distance beyond which a Gaussian or exponential kernel is below a value; else None."""
+    """The distance up to which an invertible stationary kernel is above a value; else None."""
     if not 0.0 < value < 1.0:
         return 0.0 if value >= 1.0 else None
-    # the paper's kernels, whose inverses have a closed form
-    if not isinstance(kernel, kernels.RBF | kernels.Exponential):
+    if not (kernel.stationary and kernel.invertible):
         return None
-    return float(np.sqrt(kernel.squared_distance(np.asarray(value))))
+    squared = kernel.inverse(np.full((1, 1), value), np.ones(1), np.zeros((1, 1)))
+    # A lower bound: an inverse by interpolation is less than 1e-5 too large.
+    return float(squared[0, 0] * (1.0 - 1e-5)) ** 0.5
