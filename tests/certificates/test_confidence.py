@@ -47,7 +47,7 @@ def test_of_all_rows_the_numbers_are_computed(center: bool) -> None:
         assert interval[0] <= number <= interval[1]
         assert interval[1] - interval[0] < 1e-5
     assert said.shortfall_bound == pytest.approx(true.best - true.own, abs=1e-5)
-    assert "computed from all 500 rows" in str(said)
+    assert said.kind == "computed from all 500 rows"
 
 
 def test_a_model_of_other_rows_is_not_praised(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +94,6 @@ def test_no_statement_where_there_is_no_feature_space_or_rows_were_not_read() ->
     model = StreamingKernelPCA(2, kernel="sigmoid", basis=landmarks.Landmarks(5), random_state=0)
     said = model.partial_fit(X / 10).certificate_.statistical
     assert said.reason is not None and "not known to be positive semidefinite" in said.reason
-    assert str(said).startswith("confidence bounds  none:")
     stream = StreamingKernelPCA(2, basis=5, random_state=0).partial_fit(np.tile(X, (9, 1))).stream_
     observer = stream.begun.observer
     assert observer is not None

@@ -102,28 +102,6 @@ class ConfidenceBounds:
         drawn = f" drawn from {self.n_rows:,}" if self.n_rows else ""
         return f"{100 * self.confidence:.4g}% confidence, from {self.n_sampled:,} rows{drawn}"
 
-    def rows(self) -> list[tuple[str, str]]:
-        """The bounds in words, as pairs."""
-        if self.reason is not None:
-            return [("confidence bounds", f"none: {self.reason}")]
-        error, own, best = (
-            self.reconstruction_error_interval,
-            self.explained_variance_ratio_interval,
-            self.best_explained_variance_ratio_interval,
-        )
-        return [
-            ("reconstruction error", f"between {error[0]:.6g} and {error[1]:.6g}"),
-            ("explained by this model", f"between {own[0]:.4f} and {own[1]:.4f}"),
-            ("explained variance ratio", f"between {best[0]:.4f} and {best[1]:.4f}"),
-            ("below the best possible share", f"at most {self.shortfall_bound:.4f}"),
-            ("above the best possible error", f"at most {self.excess_bound:.6g}"),
-            ("kind", self.kind),
-        ]
-
-    def __str__(self) -> str:
-        width = max(len(name) for name, _ in self.rows())
-        return "\n".join(f"{name:<{width}}  {text}" for name, text in self.rows())
-
 
 def no_bounds(reason: str) -> ConfidenceBounds:
     """Bounds that say nothing but why."""
