@@ -203,7 +203,6 @@ MORE_TRACKERS: dict[str, Any] = TRACKERS | {
     "subset-hebbian": lambda **kw: papers.SubsetHebbian(0.02, **kw),
     "lms": lambda **kw: papers.LMS(0.005, **kw),
     "rls": lambda forgetting: papers.RLS(forgetting),
-    "averaged": lambda **kw: papers.Averaged(papers.Hebbian(schedules.ConstantRate(0.05), **kw)),
 }
 MORE_CHAINS = [
     Chain(f"{basis}-{tracker}", make_basis, make_tracker, n_rows, jump)

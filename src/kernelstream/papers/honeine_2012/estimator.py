@@ -13,7 +13,6 @@ from kernelstream import kernels, landmarks, trackers
 from kernelstream.arrays import prints_short, to_host
 from kernelstream.papers import schedules
 from kernelstream.papers.base import PaperMethod
-from kernelstream.papers.honeine_2012.averaged import Averaged
 from kernelstream.papers.honeine_2012.recentred_hebbian import RecentredHebbian
 from kernelstream.papers.kim_2003.hebbian import Hebbian
 from kernelstream.serialization import stored
@@ -127,9 +126,6 @@ class OnlineKernelPCA(PaperMethod):
         and components are functions that do not change when the mean does; ``"paper"`` is the
         centring κ^c of section 5.2, where they move with it
         (:class:`~kernelstream.papers.RecentredHebbian`).
-    average : bool
-        Show the averages of the components along the stream
-        (:class:`~kernelstream.papers.Averaged`).
     preimage : str or Preimage
         How ``inverse_transform`` goes back to inputs, as in
         :class:`~kernelstream.StreamingKernelPCA`.
@@ -177,7 +173,6 @@ class OnlineKernelPCA(PaperMethod):
         exchange: int | None = None,
         guard: bool = True,
         center: bool | str = True,
-        average: bool = False,
         preimage: Any = "auto",
         random_state: Any = None,
     ):
@@ -191,7 +186,6 @@ class OnlineKernelPCA(PaperMethod):
         self.exchange = exchange
         self.guard = guard
         self.center = center  # type: ignore[assignment]
-        self.average = average
         self.preimage = preimage
         self.random_state = random_state
 
@@ -200,8 +194,6 @@ class OnlineKernelPCA(PaperMethod):
         rule: trackers.Tracker = Hebbian(steps, guard=self.guard)
         if self._centres_as_the_paper():
             rule = RecentredHebbian(steps, self.guard)
-        if self.average:
-            rule = Averaged(rule)
         dictionary = landmarks.Distance(self.nu, self.max_points, self.exchange)
         return landmarks.resolve(dictionary), trackers.resolve(rule)
 
