@@ -152,12 +152,11 @@ TRACKERS: dict[str, trackers.Tracker] = samples.named_trackers() | {
 IMPOSSIBLE = {
     ("iterated_preimages", "covariance"): "compresses a fixed number of components",
     **{
-        (basis, "window"): "in the coordinates of points that stay"
-        for basis in (
-            *("centroids", "coherence", "distance", "everything"),
-            *("iterated_preimages", "reduced_set"),
-        )
+        (name, "window"): "in the coordinates of points that stay"
+        for name, strategy in BASES.items()
+        if not isinstance(strategy, landmarks.FixedLandmarks)
     },
+    ("iterated_preimages", "window"): "compresses a fixed number of components",
 }
 
 
