@@ -156,7 +156,6 @@ IMPOSSIBLE = {
         for name, strategy in BASES.items()
         if not isinstance(strategy, landmarks.FixedLandmarks)
     },
-    ("iterated_preimages", "window"): "compresses a fixed number of components",
 }
 
 
