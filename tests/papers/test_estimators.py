@@ -13,7 +13,7 @@ import scipy.sparse
 from sklearn.base import clone
 
 import kernelstream
-from kernelstream import StreamingKernelPCA, kernels, papers, trackers
+from kernelstream import StreamingKernelPCA, kernels, landmarks, papers, trackers
 from kernelstream.papers import AdaptiveKernelPCA, IncrementalKernelPCA, OnlineKernelPCA, schedules
 from kernelstream.papers.base import PaperMethod
 from tests import samples
