@@ -159,7 +159,7 @@ def from_file(n: int, repeats: int) -> list[Row]:
             write(path)
             command = [sys.executable, "-m", "kernelstream", "fit", str(path), "--passes", "1"]
             command += ["--components", "10", "--gamma", "0.02", "--basis", str(FILE_POINTS)]
-            command += ["--dtype", "float32", "--seed", "0", "--json", "--force"]
+            command += ["--read", "dtype=float32", "--seed", "0", "--json", "--force"]
             command += ["-o", str(Path(folder) / "model.safetensors")]
 
             def by_command(command: list[str] = command) -> float:

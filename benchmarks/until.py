@@ -33,7 +33,7 @@ import pyarrow.parquet as pq
 from benchmarks.statement import rows as rows_of_some_kind
 from benchmarks.statement import truth, twelve, wrong
 from kernelstream import StreamingKernelPCA, kernels, landmarks
-from kernelstream.certificates import ConfidenceBounds, drawn
+from kernelstream.certificates import ConfidenceBounds, confidence, evaluation
 from kernelstream.estimators import until as drawing
 
 COLUMNS = 10
@@ -44,8 +44,8 @@ def small() -> Iterator[None]:
     """Looks that are short enough for populations of which everything can be computed."""
     with (
         mock.patch.object(drawing, "FIRST", 256),
-        mock.patch.object(drawn, "STRIP", 16),
-        mock.patch.object(drawn, "REST", 128),
+        mock.patch.object(evaluation, "STRIP", 16),
+        mock.patch.object(confidence, "MOST_COMPARED", 128),
     ):
         yield
 

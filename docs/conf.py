@@ -74,7 +74,7 @@ numpydoc_validation_exclude = {
     r"\.__",
     r"\.(Kernel|Euclidean|LandmarkStrategy|LandmarkState|Span|Projection|Clock|Tracker|Moments|Preimage|Schedule|Stream)\b",
     r"\.images\.patches\.",
-    r"\.(OfMachine|LiveRow)\.",  # Python's words for the fields of a named tuple
+    r"\.(LiveRow)\.",  # Python's words for the fields of a named tuple
 }
 # The fields of a value are its attributes, not the parameters of a call.
 numpydoc_validation_overrides = {"PR01": {r"(?s)\A(?!.*\n\s*Parameters\n).*\n\s*Attributes\n"}}

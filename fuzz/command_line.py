@@ -20,7 +20,6 @@ VERBS = (
     "fit",
     "update",
     "transform",
-    "denoise",
     "score",
     "predict",
     "explain",
@@ -74,20 +73,19 @@ OPTIONS = (
     "--kernel",
     "--gamma",
     "--basis",
-    "--tracker",
     "--forgetting",
     "--seed",
     "--columns",
     "--exclude",
     "--weight-column",
     "--limit",
-    "--delimiter",
+    "--read",
     "--format",
     "--on-bad-rows",
     "--passes",
-    "--dtype",
+    "--set",
     "--alpha",
-    "--lags",
+    "--detector",
     "--keep",
     "--to",
     "--rejects",
@@ -96,7 +94,6 @@ OPTIONS = (
     "--time-column",
     "--image-shape",
     "--color",
-    "--array",
     "--target",
     "--hold-back",
     "--treat",
@@ -104,12 +101,12 @@ OPTIONS = (
 FLAGS = (
     "--json",
     "-q",
-    "--monitor",
+    "--denoise",
+    "--tune",
+    "--sample",
     "--standardize",
     "--resume",
     "--learn",
-    "--no-header",
-    "--header",
     "--alarms-only",
     "--explain",
     "--force",
@@ -153,7 +150,7 @@ def prepare(folder: Path, rng: np.random.Generator) -> None:
     for name in ("a.csv", "a.ndjson", "a.npy"):
         (folder / f"bad{name[1:]}").write_bytes(damaged(whole(name, rng), rng))
     run(folder, ["fit", "good.csv", "-o", "m.st", "--basis", "110", "-q"])
-    run(folder, ["fit", "good.csv", "-o", "w.st", "--basis", "10", "-q", "--monitor"])
+    run(folder, ["fit", "good.csv", "-o", "w.st", "--basis", "10", "-q", "--detector", "monitor"])
     run(folder, ["fit", "good.csv", "-o", "y.st", "--basis", "10", "-q", "--target", "b"])
     (folder / "bad.st").write_bytes(damaged((folder / "m.st").read_bytes(), rng))
 

@@ -33,7 +33,7 @@ SURVIVED = (
     ("fixed point uphill", "preimages/fixed_point.py", "_EPSILON = 1e-12", "_EPSILON = 0.5"),
     ("quota is full", "cli/failures.py", "errno.ENOSPC, errno.EDQUOT,", "errno.ENOSPC,"),
     ("file is too large", "cli/failures.py", "errno.EDQUOT, errno.EFBIG)", "errno.EDQUOT)"),
-    ("rows that decide", "tables/text.py", "LOOKED_AT = 1000", "LOOKED_AT = 10"),
+    ("rows that decide", "tables/text.py", "FIRST_ROWS = 1000", "FIRST_ROWS = 10"),
     ("bad rows of a limit", "tables/source.py", "if b.row < last)", "if b.row >= 0)"),
     (
         "aligned arrays",

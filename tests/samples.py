@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelstream import kernels, landmarks, papers, trackers
 from kernelstream.papers import schedules
@@ -60,3 +61,62 @@ def pairs(one: Iterable[str], other: Iterable[str]) -> list[Any]:
         pytest.param(a, b, marks=() if a == first or b == second else pytest.mark.slow)
         for a, b in itertools.product(one, other)
     ]
+
+
+def grid(names: str, *tables: Iterable[Any], together: int = 2) -> pytest.MarkDecorator:
+    """Parametrize a test over all combinations of the values of some tables.
+
+    ``make test`` runs a few of them, in which each value of a table meets each value of each other
+    table (of each two others with ``together=3``; with 1, each value is there). The rest runs in
+    ``make test-all``.
+    """
+    values = [tuple(map(parameter, table)) for table in tables]
+    combinations = list(itertools.product(*(range(len(table)) for table in values)))
+    meetings = {
+        each: set(itertools.combinations(enumerate(each), together)) for each in combinations
+    }
+    missing, few = set().union(*meetings.values()), set()
+    while missing:
+        best = max(combinations, key=lambda each: len(meetings[each] & missing))
+        few.add(best)
+        missing -= meetings[best]
+    parameters = []
+    for each in combinations:
+        chosen = [table[i] for table, i in zip(values, each, strict=True)]
+        plain = [value.values[0] for value in chosen]
+        marks = [mark for value in chosen for mark in value.marks]
+        marks += [] if each in few else [pytest.mark.slow]
+        parameters.append(pytest.param(*plain, marks=marks, id="-".join(map(title, plain))))
+    return pytest.mark.parametrize(names, parameters)
+
+
+def parameter(value: Any) -> Any:
+    """A value as ``pytest.param`` makes it, unless it is one already."""
+    return value if hasattr(value, "marks") and hasattr(value, "values") else pytest.param(value)
+
+
+def title(value: Any) -> str:
+    """A value in the name of a test."""
+    return getattr(value, "__name__", str(value))
+
+
+def checks(estimators: list[Any], **options: Any) -> pytest.MarkDecorator:
+    """scikit-learn's checks: all of the first estimator of each class.
+
+    Of the further estimators of a class each runs a part of them in ``make test``, so that every
+    check has another estimator once; the rest runs in ``make test-all``.
+    """
+    mark = parametrize_with_checks(estimators, **options)
+    others: dict[type, list[str]] = {}
+    for estimator in estimators:
+        others.setdefault(type(estimator), []).append(repr(estimator))
+    parameters, position = [], dict.fromkeys(map(repr, estimators), 0)
+    for given in map(parameter, mark.args[1]):
+        estimator, check = given.values if len(given.values) == 2 else given.values[0]
+        first, *rest = others[type(estimator)]
+        name = repr(estimator)
+        position[name] += 1
+        is_slow = name != first and position[name] % max(2, len(rest)) != rest.index(name)
+        marks = [*given.marks, *([pytest.mark.slow] if is_slow else [])]
+        parameters.append(pytest.param(estimator, check, marks=marks, id=given.id))
+    return pytest.mark.parametrize(mark.args[0], parameters, **mark.kwargs)

@@ -112,10 +112,9 @@ def check_chain(namespace: str, method: str, tolerance: float = 1e-10, **paramet
     assert ours.score(asked) == pytest.approx(reference.score(unseen), rel=1e-4)
 
 
-@pytest.mark.parametrize("method", ["fit", "partial_fit"])
-@pytest.mark.parametrize("tracker", TRACKERS)
-@pytest.mark.parametrize("basis", BASES)
-@pytest.mark.parametrize("namespace", NAMESPACES)
+@samples.grid(
+    "method, tracker, basis, namespace", ["fit", "partial_fit"], TRACKERS, BASES, NAMESPACES
+)
 def test_every_basis_and_tracker(namespace: str, basis: str, tracker: str, method: str) -> None:
     parts = {"basis": BASES[basis], "tracker": TRACKERS[tracker]}
     check_chain(namespace, method, gamma=2.0, **parts)
@@ -164,9 +163,7 @@ def test_float32(namespace: str, basis: str) -> None:
         np.testing.assert_allclose(to_host(scores), reference.transform(X), atol=1e-4)
 
 
-@pytest.mark.parametrize("waiting", [10, 700])
-@pytest.mark.parametrize("basis", BASES)
-@pytest.mark.parametrize("namespace", NAMESPACES)
+@samples.grid("waiting, basis, namespace", [10, 700], BASES, NAMESPACES)
 def test_save(namespace: str, basis: str, waiting: int, tmp_path: Path) -> None:
     """A file does not know where its model was computed: it is read as NumPy."""
     X = rows(waiting)

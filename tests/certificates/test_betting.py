@@ -15,6 +15,7 @@ from kernelstream.certificates.betting import (
     mean_limits,
     ratio_limits,
 )
+from tests import samples
 
 LEVEL = 4.0  # wrong in at most 1.8 % of cases, each
 
@@ -146,9 +147,7 @@ def limits_one_by_one(
     )
 
 
-@pytest.mark.parametrize("level", [0.5, LEVEL, 20.0])
-@pytest.mark.parametrize("share", [0.02, 0.4, 0.9])
-@pytest.mark.parametrize("bound", [0.3, 5.0])
+@samples.grid("level, share, bound", [0.5, LEVEL, 20.0], [0.02, 0.4, 0.9], [0.3, 5.0])
 def test_limits_are_those_of_bets_placed_one_by_one(
     level: float, share: float, bound: float
 ) -> None:

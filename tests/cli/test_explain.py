@@ -49,10 +49,10 @@ def test_tables_for_people(table: Path, tmp_path: Path) -> None:
     shown = run("explain", model, "--top", "2", "--by", "1").stdout
     assert "Components" in shown and "shape" in shown and ("rises" in shown or "dips" in shown)
     shown = run("explain", model, table, "--top", "1").stdout
-    assert "Strangest rows" in shown and "load is" in shown and "expected" in shown
+    assert "Rows with the largest error" in shown and "load is" in shown and "expected" in shown
 
 
-@pytest.mark.parametrize("kind", [[], ["--novelty"]])
+@pytest.mark.parametrize("kind", [[], ["--detector", "novelty"]])
 def test_score_ranks_the_strangest_and_explains_them(
     table: Path, tmp_path: Path, kind: list[str]
 ) -> None:

@@ -13,9 +13,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernelstream import StreamingKernelPCA
+from kernelstream import KernelNovelty, StreamingKernelPCA
 from kernelstream.cli.failures import DATA, WRITE, of_system
 from kernelstream.tables import Source, SourceError
+from kernelstream.tables.run import LearnerInPasses
 from tests.cli.conftest import NAMES, learned, run
 
 
@@ -63,6 +64,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     X = np.random.default_rng(0).normal(size=(300, 3))
     pd.DataFrame(X, columns=NAMES).to_csv(folder / "x.csv", index=False)
     StreamingKernelPCA(2, gamma=0.2, basis=60, random_state=0).fit(X).save(folder / "m.st")
+    KernelNovelty(basis=60, random_state=0).fit(X).save(folder / "d.st")
     return folder
 
 
@@ -74,7 +76,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "score m.st x.csv --to csv",
         "info m.st",
         "info m.st --json",
-        "monitor m.st < x.csv",
+        "monitor d.st < x.csv",
         "fit x.csv -o n.st --basis 10 --json --force",
         "--help",
         "--version",
@@ -127,7 +129,7 @@ def test_where_memory_ends_that_is_said(data: Path, monkeypatch: pytest.MonkeyPa
     def scarce(*given: object, **named: object) -> None:
         raise MemoryError("Unable to allocate 1 GiB")
 
-    monkeypatch.setattr(StreamingKernelPCA, "partial_fit", scarce)
+    monkeypatch.setattr(LearnerInPasses, "learn", scarce)
     result = run("fit", "x.parquet", "-o", "m.safetensors", "--json", code=1)
     said = json.loads(result.stderr)["error"]
     assert said.startswith("There is not enough memory") and said.endswith("1 GiB)")

@@ -39,8 +39,8 @@ def test_a_second_pass_leaves_nothing_stale(data: Path) -> None:
 
 def test_options_reach_the_model(data: Path) -> None:
     fitted(
-        "--tracker",
-        "rls(forgetting=0.97)",
+        "--set",
+        "tracker=rls(forgetting=0.97)",
         "--basis",
         "distance(nu=0.3)",
         "--standardize",
@@ -50,8 +50,8 @@ def test_options_reach_the_model(data: Path) -> None:
         "a,b",
         "--seed",
         7,
-        "--certify",
-        "none",
+        "--set",
+        "certify=false",
     )
     model = learned("m.safetensors")
     assert str(model.stream_.chain.tracker).startswith("RLS(forgetting=0.97")
@@ -83,11 +83,14 @@ def test_standard_input_and_limit(data: Path, X: np.ndarray) -> None:
         (["--kernel", "poly(degree=__import__('os'))"], "write a name"),
         (["--basis", "distance(mu=1)"], "the parameters of distance are"),
         (["--basis", "distance(nu=-1)"], "nu must be a number above 0"),
-        (["--components", "many"], "write a number, a share"),
-        (["--tracker", "hebbian", "--components", "0.9"], "give --components as a whole number"),
+        (["--components", "many"], "write a number, a fraction"),
+        (
+            ["--set", "tracker=hebbian", "--components", "0.9"],
+            "give --components as a whole number",
+        ),
         (["--checkpoint-every", "soon"], "write 60s, 5m or 1h"),
         (["--kernel", "linear", "--gamma", "1"], "has no gamma"),
-        (["--monitor", "--resume", "--gamma", "1"], "leave out --gamma, --resume"),
+        (["--detector", "monitor", "--resume", "--gamma", "1"], "--gamma, --resume cannot be used"),
     ],
 )
 def test_wrong_usage_is_told_before_anything_happens(
@@ -106,14 +109,20 @@ DIGITS = "1" * 5000  # more than Python reads
     [
         (["--basis", DIGITS], "--basis has a number of 5000 digits"),
         (["--components", DIGITS], "--components has a number of 5000 digits"),
-        (["--monitor", "--basis", DIGITS], "--basis has a number of 5000 digits"),
-        (["--monitor", "--basis", "20", "--lags", DIGITS], "--lags has a number of 5000 digits"),
+        (["--detector", "monitor", "--basis", DIGITS], "--basis has a number of 5000 digits"),
+        (["--detector", "monitor", "--basis", "20", "--set", f"lags={DIGITS}"], "lags must be"),
         (["--basis", "9" * 30], "n_points must be at most"),
-        (["--monitor", "--basis", "9" * 30], "n_points must be at most"),
-        (["--monitor", "--basis", "20", "--lags", "9" * 30], "lags must be at most"),
-        (["--monitor", "--basis", "20", "--alpha", "7"], "alpha must be a number between 1e-12"),
+        (["--detector", "monitor", "--basis", "9" * 30], "--basis must be at most"),
+        (
+            ["--detector", "monitor", "--basis", "20", "--set", "lags=" + "9" * 30],
+            "lags must be at most",
+        ),
+        (
+            ["--detector", "monitor", "--basis", "20", "--alpha", "7"],
+            "alpha must be a number between 1e-12",
+        ),
         (["--basis", "²"], "write a whole number, a name"),
-        (["--monitor", "--basis", "20", "--lags", "²"], "--lags must be a number or 'auto'"),
+        (["--detector", "monitor", "--basis", "20", "--set", "lags=²"], "lags must be"),
     ],
     ids=lambda given: given if isinstance(given, str) else " ".join(given)[:30],
 )
@@ -128,15 +137,14 @@ def test_numbers_that_make_no_sense_are_wrong_usage(
     "words",
     [
         ["--alpha", "0.001"],
-        ["--lags", "2"],
-        ["--monitor", "--components", "5"],
-        ["--monitor", "--certify", "tight"],
-        ["--monitor", "--preimage", "ridge"],
+        ["--detector", "monitor", "--components", "5"],
+        ["--target", "a", "--set", "certify=tight"],
+        ["--detector", "monitor", "--set", "preimage=ridge"],
     ],
     ids=" ".join,
 )
 def test_options_that_would_change_nothing_are_refused(data: Path, words: list[str]) -> None:
-    option = next(word for word in words if word.startswith("--") and word != "--monitor")
+    option = words[0] if len(words) == 2 else words[2]
     told = said(run("fit", "x.parquet", "-o", "m.safetensors", "--basis", "20", *words, code=2))
     assert option in told and not Path("m.safetensors").exists()
 
@@ -199,7 +207,7 @@ def test_as_many_components_as_have_most_of_the_variance(data: Path) -> None:
     run("fit", "x.parquet", "-o", "m.safetensors")
     shares = learned("m.safetensors").explained_variance_ratio_
     assert len(shares) != 10 and shares.sum() >= 0.95 > shares[:-1].sum()
-    for words in (["--robust"], ["--tracker", "hebbian"], ["--method", "lms"]):
+    for words in (["--set", "robust=true"], ["--set", "tracker=hebbian"]):
         run("fit", "x.parquet", "-o", "m.safetensors", *words, "--force")
         assert learned("m.safetensors").n_components_ == 10  # must be known before the first row
 
@@ -277,8 +285,8 @@ def test_bad_rows_are_counted_and_listed_where_rows_are_drawn(many: pd.DataFrame
     ("words", "code", "expected"),
     [
         (["--until", 2], USAGE, "--until is a share between 0 and 1"),
-        (["--until", 0.1, "--novelty"], USAGE, "leave out --novelty"),
-        (["--until", 0.1, "--method", "online", "--passes", 1], USAGE, "--method, --passes"),
+        (["--until", 0.1, "--detector", "novelty"], USAGE, "--until cannot be used"),
+        (["--until", 0.1, "--passes", 1], USAGE, "--passes cannot be used"),
         (["--until", 0.6, "--kernel", "linear"], DATA, "--until speaks of rows"),
         (["--until", 0.6, "--forgetting", 0.9], DATA, "without forgetting"),
     ],

@@ -16,7 +16,18 @@ from tests.cli.conftest import NAMES, learned, outcome, run, said
 
 @pytest.fixture
 def detector(data: Path) -> str:
-    run("fit", "x.parquet", "-o", "d.safetensors", "--novelty", "--basis", "60", "--alpha", "0.02")
+    run(
+        "fit",
+        "x.parquet",
+        "-o",
+        "d.safetensors",
+        "--detector",
+        "novelty",
+        "--basis",
+        "60",
+        "--alpha",
+        "0.02",
+    )
     return "d.safetensors"
 
 
@@ -58,7 +69,7 @@ def test_it_goes_on_learning_and_merges(detector: str, X: np.ndarray) -> None:
 
 def test_checkpoints_hold_what_is_held_back(data: Path, X: np.ndarray) -> None:
     """A run that goes on from a checkpoint ends with the detector of a run in one go."""
-    options = ["--novelty", "--basis", "40", "--checkpoint-every", "0s", "--quiet"]
+    options = ["--detector", "novelty", "--basis", "40", "--checkpoint-every", "0s", "--quiet"]
     run("fit", "x.parquet", "-o", "a.safetensors", *options)
     run("fit", "x.parquet", "-o", "b.safetensors", "--resume", *options)
     np.testing.assert_array_equal(
@@ -69,11 +80,10 @@ def test_checkpoints_hold_what_is_held_back(data: Path, X: np.ndarray) -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--novelty", "--monitor"], "two kinds of models"),
-        (["--novelty", "--tracker", "rls"], "leave out --tracker"),
-        (["--novelty", "--passes", "2"], "leave out --passes"),
-        (["--novelty", "--alpha", "1.5"], "alpha must be a number between 0 and 1"),
-        (["--alpha", "0.1"], "--monitor or --novelty"),
+        (["--detector", "novelty", "--set", "tracker=rls"], "--set tracker"),
+        (["--detector", "novelty", "--passes", "2"], "--passes cannot be used"),
+        (["--detector", "novelty", "--alpha", "1.5"], "alpha must be a number between 0 and 1"),
+        (["--alpha", "0.1"], "--alpha cannot be used"),
     ],
 )
 def test_what_is_refused(data: Path, options: list[str], says: str) -> None:
@@ -82,7 +92,7 @@ def test_what_is_refused(data: Path, options: list[str], says: str) -> None:
 
 
 def test_rows_as_they_are(data: Path) -> None:
-    run("fit", "x.parquet", "-o", "d.safetensors", "--novelty", "--no-standardize")
+    run("fit", "x.parquet", "-o", "d.safetensors", "--detector", "novelty", "--no-standardize")
     assert learned("d.safetensors").scale is None
 
 

@@ -1,4 +1,4 @@
-"""``fit --target`` and ``predict``: supervised from the shell, judged by rows held back."""
+"""``fit --target`` and ``predict``: supervised from the shell, judged by held-out rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from kernelstream import StreamingKernelRidge
-from kernelstream.cli import supervised
+from kernelstream.cli import prediction
 from kernelstream.cli.failures import DATA, MODEL, USAGE
 from kernelstream.stream import HeldBack
 from tests.cli.conftest import learned, outcome, run, said
@@ -95,7 +95,7 @@ def test_classes_are_predicted_in_the_words_of_the_table(
 
 def test_what_people_see(rows: pd.DataFrame) -> None:
     shown = run(*FIT, "price", "--treat", "price=number").stdout
-    assert "R²" in shown and "rows held back" in shown and "for the mean alone" in shown
+    assert "R²" in shown and "held-out rows" in shown and "for the mean alone" in shown
     about = run("info", MODEL_FILE).stdout
     assert "price, a number" in about and "R²" in about and "the target" in about
     assert outcome("info", MODEL_FILE)["target"]["judged"]["measure"] == "r2"
@@ -112,7 +112,7 @@ def test_a_pipe_is_read_once_and_its_rows_held_back_wait(
     fit = ["fit", "-", "-o", MODEL_FILE, "--target", "price", "--basis", 60]
     facts = outcome(*fit, stdin=text)
     assert facts["passes"] == 1 and facts["rows_judged"] > 230 and facts["score"] > 0.85
-    monkeypatch.setattr(supervised, "MOST_BYTES", -1)
+    monkeypatch.setattr(prediction, "MOST_BYTES", -1)
     facts = outcome(*fit, "--force", stdin=text)
     assert (facts["rows_judged"], facts["rows_seen"]) == (0, 1200)
 
@@ -136,7 +136,7 @@ def test_a_run_that_was_stopped_ends_the_same(
     monkeypatch.setattr("kernelstream.tables.readers.MOST_ROWS", 300)
     fit = ["fit", "rows.parquet", "--target", "price", "--basis", 60, "--exclude", "level,fine"]
     run(*fit, "-o", "whole.safetensors")
-    learn, calls = supervised.learn_block, iter(range(1000))
+    learn, calls = prediction.learn_block, iter(range(1000))
 
     def interrupted(*values: Any, **options: Any) -> None:
         if next(calls) == stop:
@@ -144,7 +144,7 @@ def test_a_run_that_was_stopped_ends_the_same(
         learn(*values, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(supervised, "learn_block", interrupted)
+        patch.setattr(prediction, "learn_block", interrupted)
         run(*fit, "-o", MODEL_FILE, "--checkpoint-every", "0s", code=130)
     assert Path(f"{MODEL_FILE}.checkpoint").exists()
     result = run(*fit, "-o", MODEL_FILE, "--checkpoint-every", "0s", "--resume")
@@ -176,11 +176,11 @@ def test_a_model_of_python_predicts_too(rows: pd.DataFrame) -> None:
     ("words", "code", "message"),
     [
         (["--target", "nope"], DATA, "no column 'nope'; its columns: a, b, colour"),
-        (["--target", "price", "--components", 3], USAGE, "leave out --components"),
-        (["--target", "price", "--novelty"], USAGE, "a kind of model of its own"),
-        (["--target", "price", "--gamma", "auto"], USAGE, "tune --target"),
+        (["--target", "price", "--components", 3], USAGE, "--components cannot be used"),
+        (["--target", "price", "--detector", "novelty"], USAGE, "--detector cannot be used"),
+        (["--target", "price", "--gamma", "auto"], USAGE, "check --tune --target"),
         (["--target", "price", "--weight-column", "price"], DATA, "target and weight at once"),
-        (["--hold-back", 0.1], USAGE, "--target"),
+        (["--hold-back", 0.1], USAGE, "--hold-back cannot be used"),
     ],
 )
 def test_what_makes_no_sense_is_refused(

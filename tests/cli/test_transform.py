@@ -49,7 +49,7 @@ def test_output_on_the_terminal(data: Path, X: np.ndarray) -> None:
 
 def test_denoise_and_score_are_the_librarys(data: Path, X: np.ndarray) -> None:
     fitted()
-    run("denoise", "m.safetensors", "x.parquet", "-o", "clean.parquet")
+    run("transform", "m.safetensors", "x.parquet", "--denoise", "-o", "clean.parquet")
     run("score", "m.safetensors", "x.parquet", "-o", "score.parquet")
     model, rows = load("m.safetensors"), pd.DataFrame(X, columns=NAMES)
     clean = pq.read_table("clean.parquet").to_pandas()
@@ -106,6 +106,6 @@ def test_a_model_shows_fewer_components_without_another_fit(data: Path) -> None:
     assert np.allclose(error, model.reconstruction_error(rows))
     words[3] = "auto"
     assert "--components auto" in said(run("transform", *words, code=USAGE))
-    run("fit", "x.parquet", "-o", "n.safetensors", "--novelty")
+    run("fit", "x.parquet", "-o", "n.safetensors", "--detector", "novelty")
     words = ["n.safetensors", "x.parquet", "--components", 2]
-    assert "A detector judges" in said(run("score", *words, code=USAGE))
+    assert "A detector scores" in said(run("score", *words, code=USAGE))

@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernelstream.cli.checkpoints import Run
 from kernelstream.cli.failures import DATA
-from kernelstream.tables import addresses
+from kernelstream.tables import Run, addresses
 from tests.cli.conftest import NAMES, OPTIONS, fitted, learned, outcome, run, said
 
 

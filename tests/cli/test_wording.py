@@ -14,7 +14,7 @@ from tests.cli.conftest import run, said
 # Words of those who write Python: classes, parameters where an option exists, values.
 PYTHON = re.compile(
     r"\b(?:None|True|[A-Z]\w*Error|n_components|random_state|batch_size|n_epochs|on_bad_rows"
-    r"|false_events_per_day|RandomState|object|integer|bases\.|trackers\.|preimages\.|kernels\.)"
+    r"|RandomState|object|integer|bases\.|trackers\.|preimages\.|kernels\.)"
     r"|\b(?:RBF|Polynomial|Distance|Centroids|Coherence|Hebbian|Covariance|Window|RLS|LMS)[(:]"
 )
 
@@ -26,33 +26,37 @@ PYTHON = re.compile(
         ("--components 1.5", "or all; got 1.5"),
         ("--gamma -1", "rbf(gamma=-1.0): gamma must be a positive number"),
         ("--gamma auto --kernel poly", "--gamma auto compares widths of a kernel of the distance"),
-        ("--gamma auto --kernel 'rbf(gamma=2)'", "goes with a kernel's name alone"),
+        ("--gamma auto --kernel 'rbf(gamma=2)'", "needs the name of a kernel alone"),
         ("--kernel 'poly(degree=-1)'", "poly(degree=-1): degree must be a whole number"),
         ("--basis 0", "centroids: n_points must be a whole number of at least 1, got 0"),
         ("--basis 1e3", "write a whole number, a name"),
         ("--basis 'distance(nu=-1)'", "distance: nu must be a number above 0, got -1"),
-        ("--tracker hebbian --components all", "give --components as a whole number, got all"),
-        ("--tracker window", "use landmarks, or centroids("),
+        ("--set tracker=hebbian --components all", "give --components as a whole number, got all"),
+        ("--set tracker=window", "use landmarks, or centroids("),
         ("--forgetting 2", "--forgetting must be a number between 0 and 1"),
-        ("--preimage foo", "--preimage foo; expected one of 'auto'"),
-        ("--preimage linear", "use --preimage auto"),
-        ("--robust --components all", "--robust judges a row"),
+        ("--set preimage=foo", "foo'; expected one of 'auto'"),
+        ("--set preimage=linear", 'use preimage="auto"'),
+        ("--set robust=true --components all", "judges a row"),
         ("--seed -1", "--seed must be a whole number from 0 to 4294967295; got -1"),
-        ("--novelty --alpha 2", "--alpha must be a number between 0 and 1"),
-        ("--monitor --alpha 2", "--alpha must be a number between"),
-        ("--monitor --false-events-per-day 1", "--false-events-per-day and --interval, the"),
-        ("--method online --nu -1", "--nu must be a number above 0"),
-        ("--method rls --beta 2", "--beta must be a number between 0 and 1"),
-        ("--method lms --eta -1", "--eta must be a positive number"),
-        ("--method kha --epochs -1", "--epochs must be a whole number of at least 1"),
-        ("--method incremental --block 0", "--block must be a positive whole number"),
-        ("--method incremental --n-points 9 --n-preimages 3", "--n-points 9 and --n-preimages 3"),
-        ("--method online --max-points 0", "--max-points must be a whole number of at least 1"),
-        ("--decimal x", "--decimal must be '.' or ','"),
+        ("--detector novelty --alpha 2", "--alpha must be a number between 0 and 1"),
+        ("--detector monitor --alpha 2", "--alpha must be a number between"),
+        (
+            "--detector monitor --set false_events_per_day=1",
+            "false_events_per_day and interval, the",
+        ),
+        ("paper online --nu -1", "--nu must be a number above 0"),
+        ("paper adaptive --beta 2", "--beta must be a number between 0 and 1"),
+        ("paper adaptive --method lms --eta -1", "--eta must be a positive number"),
+        ("paper kha --n-epochs -1", "--n-epochs must be a whole number of at least 1"),
+        ("paper incremental --batch-size 0", "--batch-size must be a positive whole number"),
+        ("paper incremental --n-points 9 --n-preimages 3", "--n-points 9 and --n-preimages 3"),
+        ("paper online --max-points 0", "--max-points must be a whole number of at least 1"),
+        ("--read decimal=x", "--read decimal must be '.' or ','"),
     ],
 )
 def test_parameters_are_options(words: str, message: str, data: Path) -> None:
-    heard = said(run("fit", "x.parquet", "-o", "m.safetensors", *shlex.split(words), code=2))
+    command = words if words.startswith("paper") else f"fit {words}"
+    heard = said(run(*shlex.split(command), "x.parquet", "-o", "m.safetensors", code=2))
     assert message in heard
     assert not PYTHON.search(heard), heard
 
@@ -68,7 +72,6 @@ def test_it_is_said_twice_as_once() -> None:
     for message in (
         "Distance: nu must be a number above 0, got -1.",
         "n_components must be an integer of at least 1; got None.",
-        "false_events_per_day and interval, the seconds between rows, belong together.",
         "gamma='auto' compares widths; got kernel='poly'.",
     ):
         once = of_shell(message)

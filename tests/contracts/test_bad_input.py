@@ -27,6 +27,7 @@ from kernelstream import (
 from kernelstream.papers import schedules
 from kernelstream.serialization.part import Part
 from kernelstream.stream.step import Chain
+from tests import samples
 
 SLOW_STEP = papers.Hebbian(schedules.SearchThenConverge(0.05, 100.0))
 BASES: dict[str, Any] = {
@@ -114,9 +115,9 @@ WRONG_WIDTH: dict[str, Callable[[np.ndarray], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", BAD_ROWS)
-@pytest.mark.parametrize("method", ["fit", "partial_fit"])
-@pytest.mark.parametrize("state", ["new", "waiting", "learning"])
+@samples.grid(
+    "name, method, state", BAD_ROWS, ["fit", "partial_fit"], ["new", "waiting", "learning"]
+)
 def test_bad_rows_are_not_learned(name: str, method: str, state: str) -> None:
     bad, words = BAD_ROWS[name]
     estimator = model(gamma=0.1, basis="everything", batch_size=25)
@@ -321,11 +322,14 @@ def assert_sound(estimator: StreamingKernelPCA, X: np.ndarray) -> None:
 KERNELS = ["rbf", "laplacian", "exponential", "matern", "poly", "linear", "cosine"]
 
 
-@pytest.mark.parametrize("method", ["fit", "partial_fit"])
-@pytest.mark.parametrize("tracker", TRACKERS)
-@pytest.mark.parametrize("basis", BASES)
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("kind", ["one row", "duplicates", "zeros"])
+@samples.grid(
+    "method, tracker, basis, kernel, kind",
+    ["fit", "partial_fit"],
+    TRACKERS,
+    BASES,
+    KERNELS,
+    ["one row", "duplicates", "zeros"],
+)
 def test_rows_without_variance(
     kind: str, kernel: str, basis: str, tracker: str, method: str
 ) -> None:
@@ -360,9 +364,12 @@ def test_one_column(basis: str, kernel: str) -> None:
     assert estimator.inverse_transform(estimator.transform(X)).shape == (50, 1)
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "exponential", "matern", "linear"])
-@pytest.mark.parametrize("value", [0.0, 0.1, -7e5])
-@pytest.mark.parametrize("scale", [None, "standard"])
+@samples.grid(
+    "kernel, value, scale",
+    ["rbf", "laplacian", "exponential", "matern", "linear"],
+    [0.0, 0.1, -7e5],
+    [None, "standard"],
+)
 def test_a_constant_column_adds_nothing(kernel: str, value: float, scale: str | None) -> None:
     if kernel == "linear" and value < -1 and scale is None:
         return  # energies of 5e11 hide a variance of 1: the next test
@@ -413,9 +420,7 @@ def test_a_row_that_overflows_is_refused_before_the_stream_has_begun(kernel: Any
     assert stream.partial_fit(rows(600, 3, seed=2)).n_samples_seen_ == 610
 
 
-@pytest.mark.parametrize("learn", ["fit", "partial_fit"])
-@pytest.mark.parametrize("basis", BASES)
-@pytest.mark.parametrize("forgetting", [1.0, 0.9])
+@samples.grid("learn, basis, forgetting", ["fit", "partial_fit"], BASES, [1.0, 0.9])
 def test_shares_of_no_variance_are_shares(learn: str, basis: str, forgetting: float) -> None:
     """Rounding over rounding was more than one."""
     for seed in range(5):
@@ -448,9 +453,7 @@ def test_two_different_rows_many_times(basis: str) -> None:
         np.testing.assert_allclose(estimator.explained_variance_, [expected, 0, 0], atol=1e-12)
 
 
-@pytest.mark.parametrize("r", [1, 7, 50])
-@pytest.mark.parametrize("tracker", TRACKERS)
-@pytest.mark.parametrize("basis", BASES)
+@samples.grid("r, tracker, basis", [1, 7, 50], TRACKERS, BASES)
 def test_more_components_than_the_data_has(basis: str, tracker: str, r: int) -> None:
     X = rows(5, 2)
     estimator = model(r, gamma=0.2, basis=BASES[basis], tracker=TRACKERS[tracker]).fit(X)
@@ -515,9 +518,9 @@ def test_a_kernel_function_that_is_wrong_at_once(fault: str, basis: str) -> None
             getattr(estimator, method)(rows(600))
 
 
-@pytest.mark.parametrize("tracker", TRACKERS)
-@pytest.mark.parametrize("basis", BASES)
-@pytest.mark.parametrize("fault", ["NaN", "wrong shape", "an exception", "an interrupt"])
+@samples.grid(
+    "tracker, basis, fault", TRACKERS, BASES, ["NaN", "wrong shape", "an exception", "an interrupt"]
+)
 @threadpool_limits.wrap(1)  # calls are counted
 def test_a_kernel_function_that_fails_in_the_middle(fault: str, basis: str, tracker: str) -> None:
     """At every call of a partial_fit that spans several blocks, and in a query and a fit."""
@@ -631,18 +634,20 @@ SCALED = {
 }
 
 
-@pytest.mark.parametrize("tracker", TRACKERS)
-@pytest.mark.parametrize("basis", BASES)
-@pytest.mark.parametrize("kernel", SCALED)
-@pytest.mark.parametrize("scale", [1e-200, 1e-150, 1e150, 1e200])
+@samples.grid(
+    "tracker, basis, kernel, scale", TRACKERS, BASES, SCALED, [1e-200, 1e-150, 1e150, 1e200]
+)
 def test_huge_and_tiny_rows(scale: float, kernel: str, basis: str, tracker: str) -> None:
     check_scale(scale, kernel, basis, TRACKERS[tracker], "fit", 130)
 
 
-@pytest.mark.parametrize("forgetting", [1.0, 0.99])
-@pytest.mark.parametrize("basis", BASES)
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear"])
-@pytest.mark.parametrize("scale", [1e-150, 1e-75, 1e75, 1e150])
+@samples.grid(
+    "forgetting, basis, kernel, scale",
+    [1.0, 0.99],
+    BASES,
+    ["rbf", "laplacian", "linear"],
+    [1e-150, 1e-75, 1e75, 1e150],
+)
 def test_huge_and_tiny_streams(scale: float, kernel: str, basis: str, forgetting: float) -> None:
     n = 300 if basis == "everything" else 550  # rows that are points, or past every start
     check_scale(scale, kernel, basis, trackers.Covariance(forgetting), "partial_fit", n)
@@ -709,9 +714,9 @@ def test_huge_and_tiny_rows_in_float32(kernel: str, scale: float) -> None:
         np.testing.assert_allclose(estimator.explained_variance_, expected, rtol=0.2)
 
 
-@pytest.mark.parametrize("gamma", [1e-300, 1e-12, 1e12, 1e300])
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "exponential"])
-@pytest.mark.parametrize("basis", BASES)
+@samples.grid(
+    "gamma, kernel, basis", [1e-300, 1e-12, 1e12, 1e300], ["rbf", "laplacian", "exponential"], BASES
+)
 def test_kernels_that_see_nothing_or_everything(basis: str, kernel: str, gamma: float) -> None:
     X = rows(100)
     estimator = model(kernel=kernel, gamma=gamma, basis=BASES[basis])

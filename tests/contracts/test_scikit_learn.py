@@ -21,7 +21,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelstream import StreamingKernelPCA, kernels, landmarks, papers, preimages, trackers
 from kernelstream.papers import schedules
@@ -103,14 +102,12 @@ def expected_failures(estimator: Any) -> dict[str, str]:
 
 # The checks use weights up to 5, with which the default step of Hebbian is too long: it says so.
 @pytest.mark.filterwarnings("ignore:Hebbian. the step was too long:RuntimeWarning")
-@parametrize_with_checks(list(CHECKED.values()), expected_failed_checks=expected_failures)
+@samples.checks(list(CHECKED.values()), expected_failed_checks=expected_failures)
 def test_scikit_learns_checks(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
-@pytest.mark.parametrize("basis", ["everything", "landmarks", "distance"])
-@pytest.mark.parametrize("n", [60, 700])
-@pytest.mark.parametrize("center", [True, False])
+@samples.grid("basis, n, center", ["everything", "landmarks", "distance"], [60, 700], [True, False])
 def test_a_weight_of_two_is_the_row_twice(basis: str, n: int, center: bool) -> None:
     # More rows than a block: neither the cut into blocks nor the first block's signs may matter.
     X = rows(n, 3)
@@ -245,9 +242,7 @@ def test_fit_leaves_the_parts_as_they_were() -> None:
     assert vars(basis) == {"points": 10}
 
 
-@pytest.mark.parametrize("tracker", TRACKERS)
-@pytest.mark.parametrize("basis", BASES)
-@pytest.mark.parametrize("copier", ["pickle", "deepcopy", "joblib"])
+@samples.grid("tracker, basis, copier", TRACKERS, BASES, ["pickle", "deepcopy", "joblib"])
 def test_copies_go_on_alike(basis: str, tracker: str, copier: str, tmp_path: Any) -> None:
     X = rows(400)
     first = model(2, basis=BASES[basis], tracker=TRACKERS[tracker], batch_size=64)
@@ -366,10 +361,13 @@ def test_metadata_routing_carries_sample_weight() -> None:
 # --- types
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "poly", "laplacian", "matern"])
-@pytest.mark.parametrize("tracker", TRACKERS)
-@pytest.mark.parametrize("basis", BASES)
-@pytest.mark.parametrize("learn", ["fit", "partial_fit"])
+@samples.grid(
+    "kernel, tracker, basis, learn",
+    ["rbf", "poly", "laplacian", "matern"],
+    TRACKERS,
+    BASES,
+    ["fit", "partial_fit"],
+)
 def test_float32_in_float32_out_float64_inside(
     basis: str, tracker: str, kernel: str, learn: str
 ) -> None:
@@ -421,11 +419,12 @@ def test_other_numbers_are_read_as_float64(dtype: Any) -> None:
     np.testing.assert_array_equal(fitted.transform(X), fitted.transform(X.astype(np.float64)))
 
 
-@pytest.mark.parametrize(
-    "sparse", [scipy.sparse.csr_matrix, scipy.sparse.csr_array, scipy.sparse.coo_array]
+@samples.grid(
+    "sparse, tracker, basis",
+    [scipy.sparse.csr_matrix, scipy.sparse.csr_array, scipy.sparse.coo_array],
+    TRACKERS,
+    BASES,
 )
-@pytest.mark.parametrize("tracker", TRACKERS)
-@pytest.mark.parametrize("basis", BASES)
 def test_sparse_rows(basis: str, tracker: str, sparse: Any) -> None:
     X = rows(700, 12)
     X[np.random.default_rng(0).random(X.shape) < 0.5] = 0.0
@@ -522,10 +521,14 @@ def unstandardised(fitted: StreamingKernelPCA, X: np.ndarray) -> np.ndarray:
     return X if standard is None else standard.apply(X)
 
 
-@pytest.mark.parametrize("center", [True, False])
-@pytest.mark.parametrize("tracker", TRACKERS)
-@pytest.mark.parametrize(("kernel", "basis"), samples.pairs(KERNELS, BASES))
-@pytest.mark.parametrize("learn", ["fit", "partial_fit"])
+@samples.grid(
+    "center, tracker, kernel, basis, learn",
+    [True, False],
+    TRACKERS,
+    KERNELS,
+    BASES,
+    ["fit", "partial_fit"],
+)
 def test_attributes(kernel: str, basis: str, tracker: str, center: bool, learn: str) -> None:
     X, unseen = rows(600) / 2, rows(40, seed=1) / 2
     fitted = model(
@@ -740,9 +743,7 @@ def test_scale_standard_refuses_sparse_rows() -> None:
 # --- one row at a time
 
 
-@pytest.mark.parametrize("scale", [None, "standard"])
-@pytest.mark.parametrize("tracker", TRACKERS)
-@pytest.mark.parametrize("basis", BASES)
+@samples.grid("scale, tracker, basis", [None, "standard"], TRACKERS, BASES)
 def test_learn_one_is_partial_fit(
     basis: str, tracker: str, scale: str | None, tmp_path: Any
 ) -> None:
@@ -757,10 +758,7 @@ def test_learn_one_is_partial_fit(
     assert (tmp_path / "blocks").read_bytes() == (tmp_path / "single").read_bytes()
 
 
-@pytest.mark.parametrize("scale", [None, "standard"])
-@pytest.mark.parametrize("tracker", TRACKERS)
-@pytest.mark.parametrize("basis", BASES)
-@pytest.mark.parametrize("n", [5, 330, 620])
+@samples.grid("scale, tracker, basis, n", [None, "standard"], TRACKERS, BASES, [5, 330, 620])
 def test_transform_one(basis: str, tracker: str, scale: str | None, n: int) -> None:
     X = rows(n) * 3 + 1
     stream = model(

@@ -100,6 +100,7 @@ def test_more_components_are_taken_where_nothing_speaks_against_them() -> None:
 def test_each_row_is_held_back_once(few: int, folds: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selection, "FEW", few)
     monkeypatch.setattr(choosing, "FACTORS", (0.5, 1.0))
+    monkeypatch.setattr(choosing, "MOST_FACTORS", 2)
     held: list[int] = []
     n, rows = 90, np.random.default_rng(0).normal(size=(90, 2))
     scores_of = choosing.scores_of
@@ -127,3 +128,16 @@ def test_suggest_of_a_frame_with_text_names_the_table_model() -> None:
     frame = pd.DataFrame({"a": np.arange(30.0), "kind": ["x", "y"] * 15})
     with pytest.raises(ValueError, match=r"Column 'kind' holds no numbers.*TableModel\("):
         suggest(frame)
+
+
+@pytest.mark.parametrize(("first", "target"), [(-14, None), (8, None), (8, Y)])
+def test_suggest_at_the_edge_of_its_grid_widens_it(
+    first: int, target: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From a grid of bandwidths that are all too wide, or all too narrow, it goes inside."""
+    factors = tuple(2.0**k for k in range(first, first + 8))
+    monkeypatch.setattr(choosing, "FACTORS", factors)
+    found = suggest(X, target, random_state=0)
+    gammas = sorted({line["gamma"] for line in found.curve})
+    assert len(gammas) > 8
+    assert gammas[0] < found.gamma < gammas[-1] or len(gammas) == choosing.MOST_FACTORS

@@ -800,7 +800,7 @@ TRACKERS: dict[str, Case] = {
         papers.SubsetHebbian(schedules.InverseTime(1.0, floor=0.01), weights=(1.0, 0.5)),
         kernels.On([0], kernels.RBF()) * kernels.On([1], kernels.Categorical(gamma=0.5)),
     ),
-    "tracker_window": tracked(trackers.Window(20), kernels.Linear(), preimages.Linear()),
+    "tracker_window": tracked(trackers.Window(20), kernels.Linear(), preimages.LinearMap()),
 }
 
 KERNELS: dict[str, Case] = {

@@ -11,6 +11,7 @@ from sklearn.decomposition import PCA, KernelPCA
 from sklearn.metrics.pairwise import laplacian_kernel
 
 from kernelstream import StreamingKernelPCA, kernels, landmarks, papers, trackers
+from tests import samples
 from tests.naive import chain as naive
 
 # Rows that lie in the span of the earlier ones but for 1e-8 of their energy are no points of
@@ -128,9 +129,7 @@ ORDERED = {
 }
 
 
-@pytest.mark.parametrize("batch_size", [1, 100])
-@pytest.mark.parametrize("gamma", [0.1, 1.0, 10.0])
-@pytest.mark.parametrize("name", ORDERED)
+@samples.grid("batch_size, gamma, name", [1, 100], [0.1, 1.0, 10.0], ORDERED)
 def test_rows_in_order_under_a_smooth_kernel(name, gamma, batch_size):
     """Each row continues the one before: the points are nearly dependent in the order they come.
 

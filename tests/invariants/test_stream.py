@@ -21,6 +21,7 @@ from kernelstream import StreamingKernelPCA, kernels, landmarks, papers, seriali
 from kernelstream.papers import schedules
 from kernelstream.stream.buffer import Buffer
 from kernelstream.stream.state import Rows
+from tests import samples
 from tests.conftest import BASES, CHAINS, GIVEN, TRACKERS, Chain, settled_state, state_of
 from tests.naive import chain as naive
 
@@ -84,6 +85,7 @@ def bring(model, X: Any, weights: Any, pieces):
     return model
 
 
+NAMED = {repr(chain): chain for chain in CHAINS}
 VARIANTS: dict[str, dict[str, Any]] = {
     "plain": {},
     "float32": {},
@@ -129,9 +131,10 @@ def in_one_call(chain: Chain, variant: str) -> bytes:
 
 
 @pytest.mark.filterwarnings("ignore:Hebbian. the step was too long:RuntimeWarning")
-@pytest.mark.parametrize("variant", VARIANTS)
+@samples.grid("basis, tracker, variant", BASES, TRACKERS, VARIANTS)
 @given(data=st.data())
-def test_any_cutting_gives_the_same_bytes(chain, variant, data):
+def test_any_cutting_gives_the_same_bytes(basis, tracker, variant, data):
+    chain = NAMED[f"{basis}-{tracker}"]
     if variant == "decided by the start" and isinstance(chain.basis(), landmarks.Everything):
         pytest.skip("500 rows before the start: the same code as for Distance, but slow")
     X, weights = given_rows(chain, variant)
@@ -207,8 +210,7 @@ MORE_CHAINS = [
 
 
 @pytest.mark.filterwarnings("ignore:.*the step was too long:RuntimeWarning")
-@pytest.mark.parametrize("pair", MORE_CHAINS, ids=repr)
-@pytest.mark.parametrize("forgetting", [1.0, 0.99])
+@samples.grid("pair, forgetting", MORE_CHAINS, [1.0, 0.99], together=1)
 def test_a_cutting_with_queries_gives_the_same_bytes_for_every_other_pair(
     pair: Chain, forgetting: float
 ):
@@ -352,11 +354,18 @@ def test_a_query_looks_for_points_where_the_stream_cannot_afford_it(monkeypatch)
 
 
 @pytest.mark.filterwarnings("ignore:Hebbian. the step was too long:RuntimeWarning")
-@pytest.mark.parametrize("batch_size", [1, 5, 63, 1000])
-@pytest.mark.parametrize("options", [{}, dict(forgetting=0.98)], ids=["", "forgetting"])
-def test_another_batch_size_gives_the_same_model_to_rounding(chain, batch_size, options):
-    if chain.follows_rows:
-        pytest.skip("centroids decide at block ends, as documented")
+@samples.grid(
+    "basis, tracker, batch_size, forgetting",
+    [basis for basis in BASES if not NAMED[f"{basis}-covariance"].follows_rows],
+    TRACKERS,
+    [1, 5, 63, 1000],
+    [1.0, 0.98],
+)
+def test_another_batch_size_gives_the_same_model_to_rounding(
+    basis, tracker, batch_size, forgetting
+):
+    """Centroids decide at block ends, as documented; all other bases do not."""
+    chain, options = NAMED[f"{basis}-{tracker}"], dict(forgetting=forgetting)
     X = chain.rows()
     w = np.random.default_rng(0).uniform(0.5, 2.0, size=len(X))
     a = chain.estimator(**options).partial_fit(X, sample_weight=w)
@@ -406,11 +415,14 @@ KERNELS = {
 
 
 @pytest.mark.filterwarnings("ignore:Hebbian. the step was too long:RuntimeWarning")
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("criterion", CRITERIA)
-@pytest.mark.parametrize("steps", STEPS)
-@pytest.mark.parametrize("center", [True, False], ids=["centred", "uncentred"])
-@pytest.mark.parametrize("options", ["plain", "weights", "forgetting"])
+@samples.grid(
+    "kernel, criterion, steps, center, options",
+    KERNELS,
+    CRITERIA,
+    STEPS,
+    [True, False],
+    ["plain", "weights", "forgetting"],
+)
 def test_growing_bases_with_hebbian_equal_the_naive_algorithm(
     kernel, criterion, steps, center, options
 ):

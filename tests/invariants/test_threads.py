@@ -26,6 +26,7 @@ from kernelstream import (
 )
 from kernelstream.arrays.threads import cores, in_threads
 from kernelstream.papers import KernelHebbianPCA
+from tests import samples
 
 X = np.random.default_rng(0).normal(size=(5000, 40)).astype(np.float32)
 X[3500:] += 2.0  # the stream moves
@@ -65,9 +66,7 @@ def learned(model: Any, n: int, how: str, path: Path) -> tuple[bytes, bytes]:
     return path.read_bytes(), scores.tobytes()
 
 
-@pytest.mark.parametrize("how", ["fit", "partial_fit"])
-@pytest.mark.parametrize("tracker", TRACKERS)
-@pytest.mark.parametrize("basis", BASES)
+@samples.grid("how, tracker, basis", ["fit", "partial_fit"], TRACKERS, BASES)
 def test_any_number_of_threads(basis: str, tracker: str, how: str, tmp_path: Path) -> None:
     def model() -> StreamingKernelPCA:
         return StreamingKernelPCA(

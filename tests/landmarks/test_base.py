@@ -25,6 +25,7 @@ from kernelstream.landmarks.nystroem import (
     transition,
 )
 from kernelstream.serialization import STORED
+from tests import samples
 from tests.conftest import CHAINS, settled_state
 from tests.naive import chain as naive
 
@@ -100,9 +101,12 @@ HARD = {
 }
 
 
-@pytest.mark.parametrize("basis", ["centroids", "distance", "coherence", "everything", "landmarks"])
-@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly", "cosine"])
-@pytest.mark.parametrize("name", HARD)
+@samples.grid(
+    "basis, kernel, name",
+    ["centroids", "distance", "coherence", "everything", "landmarks"],
+    ["rbf", "linear", "poly", "cosine"],
+    HARD,
+)
 def test_hard_rows_give_the_exact_answer(name, kernel, basis):
     X = HARD[name]
     settings: dict[str, Any] = dict(gamma=0.3) if kernel in ("rbf", "poly") else {}

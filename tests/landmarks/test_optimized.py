@@ -12,6 +12,7 @@ from kernelstream import StreamingKernelPCA, kernels, landmarks, papers, tracker
 from kernelstream.landmarks.optimized.kmeans import lloyd, seed_points
 from kernelstream.landmarks.optimized.polish import Sampled, captured, polish, slope
 from kernelstream.landmarks.optimized.state import CREDIT, STREAM_SHARE
+from tests import samples
 from tests.conftest import settled_state, state_of
 from tests.landmarks.test_base import span_of
 from tests.naive import chain as naive
@@ -68,8 +69,8 @@ def test_looks_stay_within_their_share_of_the_work():
     assert basis.spent <= STREAM_SHARE * basis.n * basis.work.row + credit
 
 
-@pytest.mark.parametrize(
-    "kernel",
+@samples.grid(
+    "kernel, columns, weighted",
     [
         kernels.RBF(gamma=0.02),
         kernels.Matern(nu=2.5, length_scale=6.0),
@@ -77,10 +78,9 @@ def test_looks_stay_within_their_share_of_the_work():
         kernels.Cosine(),
         kernels.RBF(gamma=0.02) + kernels.Linear(),
     ],
-    ids=str,
+    [6, 200],
+    [False, True],
 )
-@pytest.mark.parametrize("columns", [6, 200])
-@pytest.mark.parametrize("weighted", [False, True])
 def test_the_gradient_of_the_captured_variance(kernel, columns, weighted):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, columns)) * np.linspace(2.0, 0.1, columns) + 0.5
@@ -181,12 +181,11 @@ ORDERS = {
 }
 
 
-@pytest.mark.parametrize("learn", ["fit", "partial_fit"])
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize(
-    "kernel",
+@samples.grid(
+    "learn, order, kernel",
+    ["fit", "partial_fit"],
+    ORDERS,
     [kernels.RBF(gamma=0.5), kernels.Linear(), kernels.Polynomial(2, 1.0), kernels.Laplacian(0.3)],
-    ids=str,
 )
 def test_few_different_rows_give_the_exact_answer_in_any_order(kernel, order, learn):
     """Those that the start of the stream did not have were once lost: variances of zero."""

@@ -17,6 +17,7 @@ from kernelstream.landmarks import sample as sampling
 from kernelstream.landmarks.base import Clock, Correction
 from kernelstream.landmarks.nystroem import factorise
 from kernelstream.landmarks.optimized.state import Reservoir
+from tests import samples
 from tests.naive import chain as naive
 
 
@@ -238,9 +239,7 @@ def test_few_of_many_rows_are_contenders_for_a_sample_of_none(few):
     assert best == (-np.inf if few else pytest.approx(-np.log(-np.log(others.max())), rel=1e-12))
 
 
-@pytest.mark.parametrize("beta", [1.0, 0.97])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("step", [1, 7, 90, 300])
+@samples.grid("beta, weighted, step", [1.0, 0.97], [False, True], [1, 7, 90, 300])
 def test_the_reservoir_is_that_of_all_priorities(step, weighted, beta):
     """Rows, weights and threshold, whether one row enters at a time or more than there is room."""
     weights = np.random.default_rng(1).uniform(0.1, 3.0, size=300) if weighted else None

@@ -11,6 +11,7 @@ from sklearn.decomposition import KernelPCA
 
 from kernelstream import StreamingKernelPCA, landmarks, metrics, papers
 from kernelstream.papers import schedules
+from tests import samples
 
 R = 20
 
@@ -102,9 +103,7 @@ def test_float32_rows_far_from_the_origin_have_the_eigenvalues_of_float64(kernel
     )
 
 
-@pytest.mark.parametrize("basis", ["everything", 100])
-@pytest.mark.parametrize("gamma", [0.3, 0.01])
-@pytest.mark.parametrize("learned", [np.float32, np.float64])
+@samples.grid("basis, gamma, learned", ["everything", 100], [0.3, 0.01], [np.float32, np.float64])
 def test_scores_of_float32_rows_are_right_for_weak_components_too(basis, gamma, learned):
     """Coefficients of 1e4 and alternating signs multiplied what kernel values had lost."""
     rng = np.random.default_rng(0)

@@ -317,7 +317,7 @@ def test_the_lecture_notes_neuron(rows: Any, rule: str) -> None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_lecture_notes_rule_in_feature_space(case: str) -> None:
-    """``--method oja``: one component of the bare rule, from the first row on."""
+    """``tracker=Hebbian()``: one component of the bare rule, from the first row on."""
     X, kernel = CASES[case]
     steps = schedules.SearchThenConverge(0.1 / float(np.median(kernel.diag(X))), 100)
     rule = papers.Hebbian(steps, guard=False)

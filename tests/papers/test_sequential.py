@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import array_api_strict
 import numpy as np
-import pytest
 
 from kernelstream.papers.sequential import column_norms, less_running_mean, unit_columns
 from kernelstream.trackers import Moments
+from tests import samples
 from tests.trackers.test_covariance import rows as random_rows
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("beta", [1.0, 0.9, 1e-30])
-@pytest.mark.parametrize("before", [0, 12])
+@samples.grid("weighted, beta, before", [False, True], [1.0, 0.9, 1e-30], [0, 12])
 def test_each_row_less_the_mean_up_to_it(weighted, beta, before):
     """Row by row on the host, in pieces on a device: both are the definition.
 

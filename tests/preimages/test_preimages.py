@@ -279,18 +279,18 @@ def test_linear_kernel_is_exact(case):
 def test_linear_refuses_other_kernels_in_words():
     points, coefficients = example()
     with pytest.raises(ValueError, match="works with the linear kernel only"):
-        preimages.Linear().solve(kernels.RBF(gamma=1.0), points, coefficients)
+        preimages.LinearMap().solve(kernels.RBF(gamma=1.0), points, coefficients)
 
 
 # --- all of them -----------------------------------------------------------------------------
 
-METHODS = [preimages.FixedPoint(), preimages.Ridge(), preimages.Linear()]
+METHODS = [preimages.FixedPoint(), preimages.Ridge(), preimages.LinearMap()]
 PAIRS = [
     (method, kernel)
     for method in METHODS
     for kernel in KERNELS
     if isinstance(method, preimages.Ridge)
-    or (isinstance(method, preimages.Linear) and isinstance(kernel, kernels.Linear))
+    or (isinstance(method, preimages.LinearMap) and isinstance(kernel, kernels.Linear))
     or (isinstance(method, preimages.FixedPoint) and kernel not in OTHERS)
 ]
 
@@ -308,7 +308,7 @@ def test_reported_distance_is_the_distance(method, kernel):
 @pytest.mark.parametrize("method", METHODS, ids=repr)
 def test_single_precision_in_single_precision_out(method):
     points, coefficients = example()
-    kernel = kernels.Linear() if isinstance(method, preimages.Linear) else kernels.RBF(gamma=0.4)
+    kernel = kernels.Linear() if isinstance(method, preimages.LinearMap) else kernels.RBF(gamma=0.4)
     X, distance = method.solve(kernel, points.astype(np.float32), coefficients.astype(np.float32))
     assert X.dtype == distance.dtype == np.float32
     expected, _ = method.solve(kernel, points, coefficients)
@@ -318,7 +318,7 @@ def test_single_precision_in_single_precision_out(method):
 @pytest.mark.parametrize("method", METHODS, ids=repr)
 def test_whole_numbers_as_points(method):
     points = np.array([[0, 1], [2, 3], [5, 1]])
-    kernel = kernels.Linear() if isinstance(method, preimages.Linear) else kernels.RBF(gamma=0.1)
+    kernel = kernels.Linear() if isinstance(method, preimages.LinearMap) else kernels.RBF(gamma=0.1)
     X, _ = method.solve(kernel, points, np.full((1, 3), 1 / 3))
     assert X.dtype == np.float64
 
@@ -326,7 +326,7 @@ def test_whole_numbers_as_points(method):
 @pytest.mark.parametrize("method", METHODS, ids=repr)
 def test_no_rows_and_one_point(method):
     points, _ = example(m=1)
-    kernel = kernels.Linear() if isinstance(method, preimages.Linear) else kernels.RBF(gamma=0.4)
+    kernel = kernels.Linear() if isinstance(method, preimages.LinearMap) else kernels.RBF(gamma=0.4)
     X, distance = method.solve(kernel, points, np.empty((0, 1)))
     assert X.shape == (0, 3)
     assert distance.shape == (0,)
@@ -388,7 +388,7 @@ def test_parts_have_parameters():
 def test_auto(kernel):
     method = preimages.resolve("auto", kernel)
     if isinstance(kernel, kernels.Linear):
-        assert isinstance(method, preimages.Linear)
+        assert isinstance(method, preimages.LinearMap)
     elif kernel.unit_norm and kernel.isotropic and kernel.smoothness is Smoothness.SMOOTH:
         assert isinstance(method, preimages.FixedPoint)
     else:
@@ -399,7 +399,7 @@ def test_by_name_and_by_object():
     kernel = kernels.RBF(gamma=1.0)
     assert isinstance(preimages.resolve("fixed_point", kernel), preimages.FixedPoint)
     assert isinstance(preimages.resolve("ridge", kernel), preimages.Ridge)
-    assert isinstance(preimages.resolve("linear", kernels.Linear()), preimages.Linear)
+    assert isinstance(preimages.resolve("linear", kernels.Linear()), preimages.LinearMap)
     part = preimages.Ridge(alpha=3.0)
     assert preimages.resolve(part, kernel) is part
 

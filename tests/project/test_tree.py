@@ -211,13 +211,20 @@ def test_imports_by_name_stand_in_few_files() -> None:
     importers = [
         p for root in places for p in root.rglob("*.py") if "import_module(" in p.read_text()
     ]
-    own = [LIBRARY / "cli" / "__init__.py", LIBRARY / "cli" / "app.py"]
-    commands = PLANT / "commands" / "__init__.py"
-    assert set(importers) == {LIBRARY / "__init__.py", *own, commands}
-    for path in (*own, commands):
-        package = ".".join((*path.parent.parts[-2:], ""))
+    packages = (LIBRARY, LIBRARY / "cli", PLANT)
+    lazy = {package / "__init__.py" for package in packages}
+    assert set(importers) == {*lazy, LIBRARY / "cli" / "commands.py"}
+    for path in lazy:
+        package = path.parent.relative_to(path.parents[path.parts[::-1].index("src") - 1])
         by_name = re.findall(r'import_module\(f?"(.*?)[{"]', path.read_text())
-        assert by_name and all(name.startswith(package) for name in by_name)
+        assert by_name and all(name.startswith(".".join(package.parts)) for name in by_name)
+
+
+def test_functions_of_commands_are_in_the_package_of_their_registry() -> None:
+    """``cli/commands.py`` imports the function of a command by the name in its registry."""
+    for registry in (LIBRARY / "cli" / "app.py", PLANT / "commands" / "__init__.py"):
+        (name,) = re.findall(r'f"([\w.]+)\.{module}:{name}"', registry.read_text())
+        assert name.endswith(".".join(registry.parent.parts[-2:]))
 
 
 def test_caches_are_no_strings_in_a_dictionary() -> None:

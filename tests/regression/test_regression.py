@@ -18,7 +18,6 @@ from sklearn.datasets import load_digits, load_iris
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelstream import StreamingKernelClassifier, StreamingKernelRidge, kernels, landmarks, load
 from kernelstream.arrays.namespaces import to_host
@@ -28,11 +27,12 @@ from kernelstream.regression.normal_equations import (
     strongest_of_the_best,
     this_side_of_the_hill,
 )
+from tests import samples
 from tests.conftest import HELD_STREAM, public_members, wrongly_checked
 from tests.naive import regression as naive_regression
 
 
-@parametrize_with_checks(
+@samples.checks(
     [
         StreamingKernelRidge(),
         StreamingKernelRidge(alpha=0.1, basis="everything", fit_intercept=False),
@@ -260,10 +260,13 @@ def test_scores_of_rows_on_a_device(monkeypatch):
             assert found.score(there(X), y, sample_weight=weights) == pytest.approx(score, rel=1e-9)
 
 
-@pytest.mark.parametrize("basis", [60, "everything"])
-@pytest.mark.parametrize("learned_in", [np.float32, np.float64])
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("alpha", ["gcv", 1e-9])
+@samples.grid(
+    "basis, learned_in, sparse, alpha",
+    [60, "everything"],
+    [np.float32, np.float64],
+    [False, True],
+    ["gcv", 1e-9],
+)
 def test_large_coefficients_and_rows_of_single_precision(basis, learned_in, sparse, alpha):
     # A wide kernel: coefficients of 1e7 to 1e10 with alternating signs, which kernel values of
     # single precision would turn into noise far larger than the targets.

@@ -97,9 +97,7 @@ def assert_goes_on(estimator: StreamingKernelPCA, more: Any, folder: Path) -> No
 # --- there and back
 
 
-@pytest.mark.parametrize("tracker", TRACKERS)
-@pytest.mark.parametrize("basis", BASES)
-@pytest.mark.parametrize("n", [7, 700])  # all rows wait for the start; a block is unfinished
+@samples.grid("tracker, basis, n", TRACKERS, BASES, [7, 700])
 def test_every_basis_and_tracker(basis: str, tracker: str, n: int, tmp_path: Path) -> None:
     estimator = model(basis=BASES[basis], tracker=TRACKERS[tracker], gamma=0.3)
     assert_goes_on(estimator.partial_fit(rows(n)), rows(500, seed=1), tmp_path)
@@ -149,9 +147,12 @@ def test_every_parameter(parameters: dict[str, Any], n: int, tmp_path: Path) -> 
     assert_goes_on(estimator, rows(500, seed=1), tmp_path)
 
 
-@pytest.mark.parametrize("basis", ["centroids", "everything", "landmarks"])
-@pytest.mark.parametrize("n", [7, 700])
-@pytest.mark.parametrize("kind", ["float32", "csr", "csr float32", "fortran", "weights"])
+@samples.grid(
+    "basis, n, kind",
+    ["centroids", "everything", "landmarks"],
+    [7, 700],
+    ["float32", "csr", "csr float32", "fortran", "weights"],
+)
 def test_every_kind_of_rows(kind: str, n: int, basis: str, tmp_path: Path) -> None:
     def given(X: np.ndarray) -> Any:
         X = X.astype(np.float32) if "float32" in kind else X

@@ -15,6 +15,7 @@ from kernelstream.landmarks.base import Correction
 from kernelstream.landmarks.fixed import FixedState
 from kernelstream.landmarks.nystroem import factorise
 from kernelstream.stream.components import Components, agreement, chosen, lift, n_followed, n_shown
+from tests import samples
 from tests.conftest import settled_state
 
 RNG = np.random.default_rng(0)
@@ -38,9 +39,7 @@ TRACKERS = [
 ]
 
 
-@pytest.mark.parametrize("tracker", TRACKERS, ids=str)
-@pytest.mark.parametrize("stream", STREAMS)
-@pytest.mark.parametrize("center", [True, False])
+@samples.grid("tracker, stream, center", TRACKERS, STREAMS, [True, False])
 def test_components_have_no_more_than_all_the_variance(stream: str, tracker: Any, center: bool):
     X, options = STREAMS[stream]
     for n in (2, 3, len(X) // 2, len(X)):

@@ -21,7 +21,7 @@ from kernelstream.stream.fit import (
     take_signs,
     with_final_landmarks,
 )
-from kernelstream.stream.scaling import Filled
+from kernelstream.stream.imputation import Imputation
 from kernelstream.stream.state import Rows
 from kernelstream.stream.step import Chain
 from kernelstream.stream.stream import Stream
@@ -147,7 +147,7 @@ def test_between_two_passes_nothing_is_claimed(tmp_path: Path) -> None:
 
 def test_a_first_pass_gathers_what_fills_and_judges() -> None:
     """Gaps are filled by what came before, and rows judged by it."""
-    assert not begin_first_pass(new(scale=Filled("auto"))).chain.only_points
+    assert not begin_first_pass(new(scale=Imputation("auto"))).chain.only_points
     assert not begin_first_pass(new(robust=True)).chain.only_points
     assert not begin_first_pass(new(tracker=papers.Hebbian())).chain.only_points
     assert begin_first_pass(new()).chain.only_points

@@ -21,6 +21,7 @@ from kernelstream import (
 from kernelstream.landmarks import Projection
 from kernelstream.stream.fit import begin_second_pass
 from kernelstream.stream.robust import Judge, first_weights, quartiles
+from tests import samples
 
 SCALES = np.array([5.0, 4.0, 3.0, 1.0, 0.9, 0.8, 0.7, 0.6])
 KERNELS = {
@@ -50,9 +51,9 @@ def spoiled(X: np.ndarray, how: str, share: float = 0.1) -> tuple[np.ndarray, np
     return X, np.isin(np.arange(n), bad)
 
 
-@pytest.mark.parametrize("verb", ["fit", "partial_fit"])
-@pytest.mark.parametrize("how", ["scattered", "clustered", "start"])
-@pytest.mark.parametrize("name", KERNELS)
+@samples.grid(
+    "verb, how, name", ["fit", "partial_fit"], ["scattered", "clustered", "start"], KERNELS
+)
 def test_bad_rows_hardly_turn_the_components(name: str, how: str, verb: str) -> None:
     X, bad = spoiled(rows(), how)
     options: dict[str, Any] = dict(kernel=KERNELS[name], basis=40, random_state=0)

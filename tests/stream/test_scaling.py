@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import array_api_strict
 import numpy as np
 import pytest
 import scipy.sparse
@@ -11,8 +10,6 @@ from kernelstream.stream.scaling import (
     Automatic,
     ColumnMoments,
     ColumnScales,
-    Filled,
-    Filling,
     Standard,
     Standardisation,
     is_mixed,
@@ -77,71 +74,6 @@ def test_types_and_sparse_rows() -> None:
         require_dense(scipy.sparse.csr_matrix(single))
     with pytest.raises(ValueError, match="scale='standard' needs dense rows"):
         scale.apply(scipy.sparse.csr_matrix(single))
-
-
-MEAN, DEVIATION = np.array([1.0, -2.0, 0.5]), np.array([2.0, 0.5, 3.0])
-
-
-def filling(n: int = 40) -> Filling:
-    examples = np.random.default_rng(3).normal(size=(n, 3))
-    return Filling(MEAN, DEVIATION, np.array([1.0, 2.0, 0.5]), examples)
-
-
-@pytest.mark.parametrize("n", [3, 40])
-def test_gaps_are_filled_by_rows_like_theirs(n: int) -> None:
-    """The mean is as wide as the fifth nearest is away, in units of the columns that are there."""
-    known = filling(n)
-    row = np.array([0.3, np.nan, -0.4])
-    there = [0, 2]
-    apart = (((known.examples - row) / known.unit)[:, there] ** 2).sum(axis=1)
-    weights = np.exp(-apart / np.sort(apart)[min(5, n) - 1])
-    given = np.array([row, [1.0, 2.0, 3.0], [np.nan] * 3]) * DEVIATION + MEAN
-    filled = known.apply(given)
-    np.testing.assert_allclose(known.undo(filled)[1], given[1])
-    np.testing.assert_allclose(filled[0, there], row[there])
-    assert filled[0, 1] == pytest.approx(weights @ known.examples[:, 1] / weights.sum())
-    np.testing.assert_allclose(filled[1], [1.0, 2.0, 3.0])
-    np.testing.assert_allclose(filled[2], known.examples.mean(axis=0))  # nothing is known
-
-
-def test_numbers_of_rows_with_gaps() -> None:
-    """Those of the values that are there; distances are in units of deviations, after scaling."""
-    X = np.random.default_rng(10).normal(size=(300, 3)) * [0.2, 5.0, 0.0] + [1.0, 2.0, 3.0]
-    X[::3, 0] = np.nan
-    mean, deviation = np.nanmean(X, axis=0), np.nanstd(X, axis=0)
-    deviation[2] = 1.0  # a constant column keeps its unit
-    plain, scaled = Filled().measure(Rows(X)), Filled(Standard()).measure(Rows(X))
-    np.testing.assert_array_equal([plain.mean, plain.deviation], [[0.0] * 3, [1.0] * 3])
-    np.testing.assert_allclose(plain.unit, deviation)
-    np.testing.assert_allclose([scaled.mean, scaled.deviation], [mean, deviation])
-    np.testing.assert_allclose(scaled.unit, 1.0)
-    np.testing.assert_allclose(scaled.examples, (plain.examples - mean) / deviation, atol=1e-12)
-
-
-def test_gaps_are_filled_in_numpy_arrays_only() -> None:
-    with pytest.raises(ValueError, match="NumPy arrays only"):
-        filling().apply(array_api_strict.asarray(np.ones((2, 3))))
-    with pytest.raises(ValueError, match="needs dense rows"):
-        filling().apply(scipy.sparse.csr_matrix(np.eye(3)))
-
-
-def test_a_row_that_is_an_example_is_filled_by_it() -> None:
-    """Five of them are alike: their distance, zero, is no width to divide by."""
-    examples = np.vstack([np.tile([1.0, 2.0, 3.0], (5, 1)), filling().examples])
-    known = Filling(np.zeros(3), np.ones(3), np.ones(3), examples)
-    np.testing.assert_allclose(known.apply(np.array([[1.0, np.nan, 3.0]]))[0, 1], 2.0)
-
-
-def test_examples_are_the_rows_with_the_fewest_gaps_spread_over_all() -> None:
-    X = np.random.default_rng(4).normal(size=(1200, 2))
-    X[::2, 0] = np.nan
-    whole = Filled().measure(Rows(X)).examples
-    assert 400 < len(whole) <= 500 and np.isin(whole[:, 1], X[1::2, 1]).all()
-    places = np.flatnonzero(np.isin(X[:, 1], whole[:, 1]))
-    assert places[0] < 10 and places[-1] > 1190
-    few = Filled().measure(Rows(X[:30])).examples  # with their gaps at the mean
-    assert len(few) == 30 and np.isfinite(few).all()
-    np.testing.assert_allclose(few[::2, 0], np.nanmean(X[:30, 0]))
 
 
 @pytest.mark.parametrize(("small", "mixed"), [(0.3, False), (0.1, True)])

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.feather
 import pytest
 
-from kernelstream.tables import Position, Source
+from kernelstream.tables import Source, SourcePosition
 from kernelstream.tables import readers as readers_module
 
 N, D = 3000, 4
@@ -85,6 +85,6 @@ def npy_bytes(X: np.ndarray) -> bytes:
     return file.getvalue()
 
 
-def joined(source: Source, start: Position | None = None) -> np.ndarray:
+def joined(source: Source, start: SourcePosition | None = None) -> np.ndarray:
     blocks = source.blocks() if start is None else source.blocks(start)
     return np.concatenate([block.X for block in blocks])

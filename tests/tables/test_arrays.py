@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.feather
 import pytest
 
-from kernelstream.tables import Position, Source, SourceError, columnar
+from kernelstream.tables import Source, SourceError, SourcePosition, columnar
 from tests.tables.conftest import joined
 
 
@@ -28,7 +28,9 @@ def test_images_are_flattened(tmp_path: Path) -> None:
 
 def test_several_arrays_ask_for_a_choice(tmp_path: Path) -> None:
     np.savez(tmp_path / "two.npz", first=np.zeros((3, 2)), second=np.ones((4, 5)))
-    with pytest.raises(SourceError, match=r"--array: first \(3, 2\), second \(4, 5\)"):
+    with pytest.raises(
+        SourceError, match=r"--read array=NAME \(array=\.\.\.\), first \(3, 2\), second \(4, 5\)"
+    ):
         Source(tmp_path / "two.npz")
     assert joined(Source(tmp_path / "two.npz", array="second")).shape == (4, 5)
     with pytest.raises(SourceError, match="no array 'third'"):
@@ -55,7 +57,7 @@ def test_arrays_stored_by_columns_are_those_stored_by_rows(
         return
     for name in ("rows.npy", "columns.npy"):
         assert np.array_equal(joined(Source(tmp_path / name)), A.reshape(1000, -1))
-        after = joined(Source(tmp_path / name), Position(0, 700))
+        after = joined(Source(tmp_path / name), SourcePosition(0, 700))
         assert np.array_equal(after, A.reshape(1000, -1)[700:])
 
 

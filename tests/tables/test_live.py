@@ -11,6 +11,7 @@ import pytest
 from kernelstream.tables import Source
 from kernelstream.tables.live import LiveRow, LiveRows
 from kernelstream.tables.readers import LONGEST_LINE
+from tests import samples
 
 CSV = "t;a;b\nmon;1;2\ntue;3;4.5\n"
 TEXTS = {
@@ -65,9 +66,7 @@ FIRST = {
 }
 
 
-@pytest.mark.parametrize("names", ["ab", None])
-@pytest.mark.parametrize("first", FIRST)
-@pytest.mark.parametrize("rows", ROWS)
+@samples.grid("names, first, rows", ["ab", None], FIRST, ROWS)
 def test_a_broken_first_line_blinds_nobody(first: str, rows: str, names: str | None) -> None:
     """A line cut by a rotation, the banner of a program: rows after it are read all the same."""
     text = (FIRST[first] + ROWS[rows]).encode(errors="surrogateescape")
@@ -85,7 +84,7 @@ def test_names_of_other_columns_are_not_taken_for_a_banner() -> None:
     other = LiveRows(io.BytesIO(b"p,q\n1,2\n3,4\na,b\n5,6\n"), 2, "ab")
     found = list(other)
     assert [isinstance(row, str) for row in found] == [True, True, True, False]
-    assert "--no-header" in found[1] and "'p,q'" in found[1]
+    assert "--read header=false" in found[1] and "'p,q'" in found[1]
     told = list(LiveRows(io.BytesIO(b"p,q\n1,2\n"), 2, "ab", header=False))
     assert isinstance(told[0], str) and isinstance(told[1], LiveRow)
 

@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 
 from kernelstream import StreamingKernelPCA, StreamingKernelRidge, load
 from kernelstream.papers import OnlineKernelPCA
-from kernelstream.stream.scaling import Filled
+from kernelstream.stream.imputation import Imputation
 from kernelstream.tables import TableEncoder, TableModel
 from kernelstream.tables.frames import as_table
 
@@ -91,7 +91,7 @@ def test_gaps_are_filled_by_rows_like_theirs() -> None:
 def test_the_same_rows_give_the_same_model_however_they_are_cut(options: Any) -> None:
     X = WHOLE[["a", "b"]].to_numpy().copy()
     X[::5, 1] = np.nan
-    filled = {**options, "scale": Filled(options.get("scale"))}
+    filled = {**options, "scale": Imputation(options.get("scale"))}
     one, many = pca(**filled).partial_fit(X), pca(**filled)
     for block in np.array_split(X, 23):
         many.partial_fit(block)
@@ -107,7 +107,7 @@ def test_gaps_of_arrays_are_filled_where_that_is_asked_for() -> None:
     X[3, 1] = np.nan
     with pytest.raises(ValueError, match=r"NaN: row 3, column 1 \(both counted.*TableModel"):
         pca().fit(X)
-    found = pca(scale=Filled()).fit(X)
+    found = pca(scale=Imputation()).fit(X)
     assert np.isfinite(found.transform(X)).all() and found.__sklearn_tags__().input_tags.allow_nan
     assert np.isfinite(found.transform_one(X[3])).all()
     assert found.learn_one(X[3]).n_samples_seen_ == N + 1

@@ -130,7 +130,9 @@ def test_a_run_that_was_stopped_goes_on(
             except StoppedError:
                 assert Path("run.checkpoint").exists() and not hasattr(run, "estimator_")
         if stopped:
-            with pytest.raises(ValueError, match="other parameters"):
+            with pytest.raises(
+                ValueError, match="made with estimator__center=True, now it is False"
+            ):
                 model(scale="auto", center=False).fit(source, checkpoint="run.checkpoint")
         run.fit(source, checkpoint="run.checkpoint")
         assert not Path("run.checkpoint").exists()

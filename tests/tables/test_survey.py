@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kernelstream.tables import SourceError, Wishes, treatment_of
+from kernelstream.tables import SchemaOptions, SourceError, infer_schema
 
 N = 100
 NUMBERS = np.random.default_rng(0).normal(size=N)
@@ -14,7 +14,7 @@ NUMBERS = np.random.default_rng(0).normal(size=N)
 
 def uses(columns: dict[str, object], **options: object) -> dict[str, str]:
     table = pa.table({"x": NUMBERS, **columns})
-    return {c.name: c.use for c in treatment_of(table, Wishes(**options))}  # type: ignore[arg-type]
+    return {c.name: c.use for c in infer_schema(table, SchemaOptions(**options))}  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,8 @@ def uses(columns: dict[str, object], **options: object) -> dict[str, str]:
         (["1,5", "2,25", "-3,0", "7"], "number"),
         (["0", "1", "1", "0"], "number"),
         (["true", "false", "", "true"], "boolean"),
-        (["Ja", "Nein", "ja", "?"], "boolean"),
+        (["Yes", "No", "yes", "?"], "boolean"),
+        (["Ja", "Nein", "Ja", "?"], "category"),  # in English only
         (["a", "b", "a", "c"], "category"),
         (["12.03.2024", "01.04.2024", "30.12.2023", ""], "left out"),
         (["2024-03-12T10:00:00Z", "2024-03-13 11:00", "2024-03-14", None], "left out"),
@@ -65,7 +66,7 @@ def test_types() -> None:
 
 def test_an_order_of_a_few_rows_is_an_accident() -> None:
     few = pa.table({"n": [1, 2, 3, 4], "one": [1, 1, 1, 1]})
-    assert [c.use for c in treatment_of(few)] == ["number", "number"]
+    assert [c.use for c in infer_schema(few)] == ["number", "number"]
 
 
 def test_measurements_that_rise_are_no_counter() -> None:
@@ -78,12 +79,12 @@ def test_measurements_that_rise_are_no_counter() -> None:
 def test_nothing_to_learn_is_said_with_the_reasons() -> None:
     table = pa.table({"id": range(N), "name": [f"n{i}" for i in range(N)]})
     with pytest.raises(SourceError, match=r"no column of numbers.*id: counts the rows"):
-        treatment_of(table)
+        infer_schema(table)
 
 
 def test_wishes_that_make_no_sense() -> None:
     for wrong in ({"decimal": ";"}, {"missing": "drop"}, {"treat": {"a": "word"}}):
         with pytest.raises(ValueError, match=r"must be|cannot be"):
-            Wishes(**wrong)
+            SchemaOptions(**wrong)
     with pytest.raises(SourceError, match="no column 'w'"):
-        treatment_of(pa.table({"x": NUMBERS}), Wishes(weight="w"))
+        infer_schema(pa.table({"x": NUMBERS}), SchemaOptions(weight="w"))

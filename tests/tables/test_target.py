@@ -11,13 +11,13 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from kernelstream.tables import Source, SourceError, Target, Wishes, open_table, target_of
+from kernelstream.tables import SchemaOptions, Source, SourceError, Target, infer_target, open_table
 
 N = 60
 
 
 def found(values: Any, **wishes: Any) -> Target:
-    return target_of(pa.table({"y": values}), "y", Wishes(**wishes))
+    return infer_target(pa.table({"y": values}), "y", SchemaOptions(**wishes))
 
 
 @pytest.mark.parametrize(
@@ -89,12 +89,12 @@ def test_a_file_that_no_release_has_written(facts: Any) -> None:
 def test_a_source_gives_targets_and_a_row_without_one_is_bad(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("a,y\n" + "1.5,u\n2.5,v\n" * 30 + "3.5,\n4.5,v\n")
-    source = Source(path, treat=Wishes(), target="y", on_bad_rows="skip")
+    source = Source(path, schema=SchemaOptions(), target="y", on_bad_rows="skip")
     assert source.names == ("a",) and source.target is not None
     (block,) = list(source)
     assert block.y is not None and block.y.tolist() == ["u", "v"] * 30 + ["v"]
     assert [str(bad.column) for bad in block.bad] == ["y"] and len(block) == 61
-    (first,) = list(Source(path, treat=Wishes(), target="y", limit=5, on_bad_rows="skip"))
+    (first,) = list(Source(path, schema=SchemaOptions(), target="y", limit=5, on_bad_rows="skip"))
     assert first.y is not None and first.y.tolist() == ["u", "v", "u", "v", "u"]
 
 
@@ -102,12 +102,12 @@ def test_the_target_of_an_array_lies_beside_it(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(N, 3)), np.sort(np.arange(N) % 4)
     np.savez(tmp_path / "rows.npz", X=X, label=y)
-    source = Source(tmp_path / "rows.npz", treat=Wishes(), target="label")
+    source = Source(tmp_path / "rows.npz", schema=SchemaOptions(), target="label")
     (block,) = list(source)
     assert block.y is not None and np.array_equal(block.y, y) and np.array_equal(block.X, X)
     assert source.target is not None and source.target.classes.tolist() == [0, 1, 2, 3]
     np.save(tmp_path / "rows.npy", X)
-    (block,) = list(Source(tmp_path / "rows.npy", treat=Wishes(), target="x1"))
+    (block,) = list(Source(tmp_path / "rows.npy", schema=SchemaOptions(), target="x1"))
     assert block.y is not None and np.array_equal(block.y, X[:, 1]) and block.X.shape == (N, 2)
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from kernelstream.tables import BadRowError, Position, Source, SourceError, find_files, text
+from kernelstream.tables import BadRowError, Source, SourceError, SourcePosition, text
+from kernelstream.tables.files import File
 from kernelstream.tables.formats import open_reader
-from kernelstream.tables.readers import LONGEST_LINE, Reading
-from kernelstream.tables.text import SMALLEST_PIECE, Replayed, piece_size
+from kernelstream.tables.readers import LONGEST_LINE, ReadOptions, chunk_bytes
 from tests.tables.conftest import joined
 
 BAD_CSV = "t,a,b\nmon,1,2\ntue,3\nwed,5,six\nthu,,8\nfri,9,inf\nsat,10,11,12\nsun,13,14\n"
@@ -41,7 +42,7 @@ def test_bad_rows_of_csv(tmp_path: Path) -> None:
 def test_bad_rows_after_a_position(tmp_path: Path, skip: int) -> None:
     path = tmp_path / "bad.csv"
     path.write_text(BAD_CSV)
-    blocks = list(Source(path, on_bad_rows="skip").blocks(Position(0, skip)))
+    blocks = list(Source(path, on_bad_rows="skip").blocks(SourcePosition(0, skip)))
     assert [n for b in blocks for n in b.rows] == [n for n in (1, 7) if n > skip]
     assert [b.row for block in blocks for b in block.bad] == [r for r, *_ in BAD_ROWS if r > skip]
 
@@ -51,7 +52,7 @@ def test_a_line_of_null_is_a_bad_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int
 ) -> None:
     """At the front of a block it ended Arrow by a signal, elsewhere it was a row without values."""
-    monkeypatch.setattr("kernelstream.tables.text.BLOCK_BYTES", 4 * len('{"a": 1.5}\n'))
+    monkeypatch.setattr("kernelstream.tables.readers.BLOCK_BYTES", 2 * len('{"a": 1.5}\n'))
     path = tmp_path / "a.ndjson"
     path.write_text('{"a": 1.5}\n' * (4 + before) + ' null\n{"a": 2.5}\n')
     blocks = list(Source(path, on_bad_rows="skip").blocks())
@@ -112,10 +113,10 @@ def test_a_quote_that_is_never_closed_is_an_error_at_once(rows: int, tmp_path: P
     n_read = []
 
     class Counted(io.FileIO):
-        def read(self, size: int | None = -1, /) -> bytes:
-            data = super().read(size)
-            n_read.append(len(data))
-            return data
+        def readinto(self, buffer: Any, /) -> int | None:
+            n = super().readinto(buffer)
+            n_read.append(n or 0)
+            return n
 
     with pytest.raises(SourceError, match="opens a quote that is not closed"):
         Source("-", stdin=Counted(path), format="csv")
@@ -136,34 +137,18 @@ def test_a_quote_in_a_row_that_is_never_closed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "longest"),
-    [
-        (b"1.5,2.5\n" * 2_000_000, SMALLEST_PIECE + 8),
-        (b'1,"a\nb"\n' * 1_500_000, SMALLEST_PIECE + 16),
-        (b'5" pipe,2\n' + b"1,2\n" * 2_500_000, LONGEST_LINE),  # no more than without the sign
-        (b"1," + b"2" * (LONGEST_LINE // 2) + b"\n" + b"1,2\n" * 9, LONGEST_LINE),
-    ],
-    ids=["plain", "quotes", "a sign", "a long row"],
+    "rows",
+    [b"1.5,2.5\n" * 2_000_000, b'1,"a\nb"\n' * 1_500_000, b'5" pipe,2\n' + b"1,2\n" * 2_500_000],
+    ids=["plain", "quotes", "a sign"],
 )
-def test_arrow_reads_small_pieces_of_whole_rows_ahead(rows: bytes, longest: int) -> None:
-    """It holds 32 of them."""
-    stream = Replayed(b"", io.BytesIO(rows))
-    pieces = list(iter(lambda: stream.read(LONGEST_LINE), b""))
-    assert b"".join(pieces) == rows
-    assert max(map(len, pieces)) <= longest
-    if longest < LONGEST_LINE:
-        assert all(piece.count(b'"') % 2 == 0 and piece.endswith(b"\n") for piece in pieces)
-    if len(pieces) > 1:
-        assert len(pieces[0]) >= SMALLEST_PIECE  # each is parsed by itself, which takes time
-
-
-@pytest.mark.parametrize(
-    ("row", "rows"),
-    [(10, SMALLEST_PIECE // 10), (400, 256), (5_000, LONGEST_LINE // 4 // 5_000), (50_000, 32)],
-)
-def test_a_piece_has_many_rows_however_wide_they_are(row: int, rows: int) -> None:
-    """Each costs time and memory for every column."""
-    assert piece_size(row) // row == rows
+def test_chunks_are_small_and_of_whole_rows(rows: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"a,b\n" + rows)
+    reader = open_reader(File(str(tmp_path / "a.csv"), "csv"), ReadOptions())
+    assert isinstance(reader, text.TextReader)
+    chunks = list(reader.all_chunks())
+    assert b"".join(chunks) == rows
+    assert max(map(len, chunks)) < chunk_bytes() + 20
+    assert all(chunk.count(b'"') % 2 == 0 for chunk in chunks[1:])
 
 
 def test_a_row_of_a_few_megabytes_is_a_row(tmp_path: Path) -> None:
@@ -224,15 +209,18 @@ def test_bytes_that_are_no_text_matter_only_where_they_are_wanted(
         )
         rows += b'{"a": "x"}\n' * broken
     path.write_bytes(rows)
-    left_out = Source(path, columns=["a"], on_bad_rows="skip")
+    left_out = Source(path, columns=["a"], encoding="utf-8", on_bad_rows="skip")
     assert joined(left_out).ravel().tolist() == [1, 2, 3]
-    kept = list(Source(path, columns=["a"], keep=["note"], on_bad_rows="skip"))
+    skipping: dict[str, Any] = {"encoding": "utf-8", "on_bad_rows": "skip"}
+    kept = list(Source(path, columns=["a"], keep=["note"], **skipping))
     assert np.concatenate([b.X for b in kept]).ravel().tolist() == [1, 3]
     assert [n for b in kept for n in b.carried.column("note").to_pylist()] == ["x", "z"]
     first = next(bad for b in kept for bad in b.bad)
     assert (first.row, first.column) == (2, "note") and "not text in UTF-8" in first.reason
     if format == "csv":
-        assert Source(path).names == ("t\\xb0", "a")  # a name that people can type
+        # A name that people can type; without an encoding, Latin-1 is inferred.
+        assert Source(path, encoding="utf-8").names == ("t\\xb0", "a")
+        assert Source(path, on_bad_rows="skip").names == ("t°", "a")
 
 
 def test_bytes_that_are_no_text_in_a_row_of_the_wrong_length(tmp_path: Path) -> None:
@@ -243,16 +231,20 @@ def test_bytes_that_are_no_text_in_a_row_of_the_wrong_length(tmp_path: Path) -> 
     assert [bad.row for bad in block.bad] == [2, 4] and block.bad[1].text == "7,8,°"
 
 
-@pytest.mark.parametrize("at", range(6))
-def test_characters_across_pieces_of_a_stream(at: int) -> None:
-    """Whole characters and bytes that are none, wherever a piece ends."""
-    content = b"x" * at + "a°€😀".encode() + LATIN + b"b" + "€".encode()[:2]
-    expected = "x" * at + "a°€😀\x1ab\x1a\x1a"
-    for size in (4, 5, 7, 100):
-        stream = Replayed(content[:3], io.BytesIO(content[3:]))
-        pieces = list(iter(lambda: stream.read(size), b""))  # noqa: B023
-        assert b"".join(pieces).decode() == expected
-        assert all(len(piece) <= size for piece in pieces)
+@pytest.mark.parametrize("size", range(12, 20))
+def test_characters_across_chunks_are_whole(
+    size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole characters and bytes that are none, wherever a piece of the file ends."""
+    monkeypatch.setattr("kernelstream.tables.readers.BLOCK_BYTES", 2 * size)
+    content = "a,b\n1,°€😀\n".encode() + b"2," + LATIN + b"\n" + "3,€\n".encode()
+    (tmp_path / "a.csv").write_bytes(content)
+    source = Source(
+        tmp_path / "a.csv", columns=["a"], keep=["b"], encoding="utf-8", on_bad_rows="skip"
+    )
+    blocks = list(source)
+    assert [n for b in blocks for n in b.carried.column("b").to_pylist()] == ["°€😀", "€"]
+    assert [(bad.row, bad.column) for b in blocks for bad in b.bad] == [(2, "b")]
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
@@ -262,7 +254,7 @@ def test_text_in_utf_16_is_read(encoding: str, tmp_path: Path) -> None:
     named = None if encoding == "utf-16" else encoding
     source = Source(tmp_path / "a.csv", encoding=named)
     assert source.names == ("a", "größe") and source.remarks == (
-        f"{tmp_path / 'a.csv'} is text in {encoding}.",
+        f"{tmp_path / 'a.csv'}: it is text in {encoding}.",
     )
     assert np.concatenate([block.X for block in source]).tolist() == [[1, 2], [3, 4]]
 
@@ -280,12 +272,15 @@ def test_integers_of_hundreds_of_digits(tmp_path: Path) -> None:
     blocks = list(Source(path, columns=["a"], on_bad_rows="skip"))
     assert np.concatenate([b.X for b in blocks]).tolist() == [[1]]
     path.write_text(f'{{"a": 1, "id": {large}}}\nnot json\n')
-    with pytest.raises(SourceError, match="leave the column out of --keep"):
-        joined(Source(path, columns=["a"], keep=["id"], on_bad_rows="skip"))
+    (block,) = Source(path, columns=["a"], keep=["id"], on_bad_rows="skip")
+    assert block.carried.to_pydict() == {"id": [large]}  # every digit, as text
 
 
-def test_the_first_thousand_rows_decide_which_columns_hold_numbers(tmp_path: Path) -> None:
+def test_the_first_thousand_rows_decide_which_columns_hold_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Fewer would take ``early`` for numbers, more would take ``late``."""
+    monkeypatch.setattr("kernelstream.tables.readers.BLOCK_BYTES", 8 << 20)
     rows = [("1" if i < 300 else "x", "x" if i < 501 else "1", "1") for i in range(3000)]
     lines = "\n".join(map(",".join, rows))
     (tmp_path / "a.csv").write_text(f"early,late,always\n{lines}\n")
@@ -294,20 +289,6 @@ def test_the_first_thousand_rows_decide_which_columns_hold_numbers(tmp_path: Pat
     (tmp_path / "a.ndjson").write_text("\n".join(map(json.dumps, numbers)))
     for name in ("a.csv", "a.ndjson"):
         assert Source(tmp_path / name).names == ("always",)
-
-
-def test_nobody_reads_a_file_on_that_was_let_go_of(tmp_path: Path) -> None:
-    """A thread of Arrow's that reads ahead when the interpreter ends would abort the process."""
-    path = tmp_path / "large.csv"
-    path.write_bytes(b"a,b\n" + b"1.5,2.5\n" * 4_000_000)
-    file = find_files([path])[0]
-    reader = open_reader(file, Reading(), None)
-    assert isinstance(reader, text.CsvReader)
-    text.let_go()  # as at the end of the interpreter
-    assert reader.opened is not None and reader.opened.stream.closed
-    read = reader.text_read
-    assert read < file.size and next(reader.stored, None) is None
-    assert reader.text_read == read
 
 
 def test_a_quote_that_is_never_closed_hides_no_rows(tmp_path: Path) -> None:
@@ -323,22 +304,3 @@ def test_a_quote_that_is_never_closed_hides_no_rows(tmp_path: Path) -> None:
         [3, 4],
         [5, 6],
     ]
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [
-        ["a,b", "1,2", "3,4", "5,6"],
-        ["a", "row 1,2", "row 2,4", "row 3,5"],  # rows with names, as R writes them
-        ["a,b", "1,2,3", "2,4,5", "3,5,6"],
-        ["a,b", "1,2,", "2,4,", "3,5,"],
-        ["a,b", "1,2", "3,4,5", "6,7", "8,9", "9,8", "1,2"],  # a row of the wrong length
-        ["1,2,3", "4,5,6", "1,2", "3,4", "5,6", "7,8"],  # rows of another length: no other text
-        ['"temp', '(C)","b","c"', "1,2,3", "4,5,6", "7,8,9"],  # a name of two lines
-        ["temp, my pressure", "1, 2", "3, 4", "5, 6"],
-        ["wert", "1,5", "2,5", "3,5"],
-    ],
-    ids=lambda lines: "|".join(lines),
-)
-def test_nothing_of_a_table_is_taken_for_other_text(lines: list[str]) -> None:
-    assert text.preamble(lines, ",;\t| ") == 0

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kernelstream.tables import Column, Treatment, Wishes, treatment_of
+from kernelstream.tables import ColumnSchema, Schema, SchemaOptions, infer_schema
 from kernelstream.tables.readers import Batch
 
 TABLE = pa.table(
@@ -20,7 +20,7 @@ TABLE = pa.table(
         "when": pa.array(["1970-01-05T06:00:00", "1970-01-05T18:00:00", "", "1970-01-06"] * 10),
     }
 )
-TREATMENT = treatment_of(TABLE, Wishes(treat={"when": "calendar"}))
+TREATMENT = infer_schema(TABLE, SchemaOptions(treat={"when": "calendar"}))
 
 
 def batch(table: pa.Table) -> Batch:
@@ -65,18 +65,20 @@ def test_and_back() -> None:
 
 
 def test_codes() -> None:
-    column = Column("kind", "codes", "as asked", ("a", "b"))
+    column = ColumnSchema("kind", "codes", "as asked", ("a", "b"))
     cells = pa.array(["b", " a", "new", None])
     assert column.encode(cells).ravel().tolist() == [1, 0, 2, 2]
     assert column.decode(np.array([[0.2], [0.9], [2.0]])).to_pylist() == ["a", "b", None]
-    assert Column("z", "codes", "", ("1", "3")).encode(pa.array([3.0, 1.0])).ravel().tolist() == [
+    assert ColumnSchema("z", "codes", "", ("1", "3")).encode(
+        pa.array([3.0, 1.0])
+    ).ravel().tolist() == [
         1,
         0,
     ]
 
 
 def test_text_of_a_file() -> None:
-    assert Treatment.from_text(TREATMENT.to_text()) == TREATMENT
+    assert Schema.from_text(TREATMENT.to_text()) == TREATMENT
     good = TREATMENT.to_text()
     for wrong in (
         "[]",
@@ -88,4 +90,4 @@ def test_text_of_a_file() -> None:
         good.replace('"reason"', '"purpose"'),
     ):
         with pytest.raises(ValueError, match="no release has written"):
-            Treatment.from_text(wrong)
+            Schema.from_text(wrong)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import scipy.sparse
 
 from kernelstream.trackers import Moments
 from kernelstream.trackers.moments import CrossMoments
+from tests import samples
 
 
 def sums(
@@ -31,9 +31,7 @@ def assert_sums(
         np.testing.assert_allclose(one, two, rtol=rtol, atol=rtol)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("sparse", [False, True])
+@samples.grid("dtype, weighted, sparse", [np.float64, np.float32], [False, True], [False, True])
 def test_cross_moments_are_sums_over_rows(sparse: bool, weighted: bool, dtype: type) -> None:
     rng = np.random.default_rng(0)
     Z: np.ndarray = rng.normal(size=(30, 4)).astype(dtype)

@@ -9,7 +9,19 @@
 'waiting for the first row'
 """
 
-from kernelstream_plant.fleet import MonitorFleet, OfMachine
-from kernelstream_plant.operation import History, LiveMonitor, Notice, Status, ask
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["History", "LiveMonitor", "MonitorFleet", "Notice", "OfMachine", "Status", "ask"]
+if TYPE_CHECKING:
+    from kernelstream_plant.fleet import MonitorFleet
+    from kernelstream_plant.operation import History, LiveMonitor, Notice, Status, ask
+
+__all__ = ["History", "LiveMonitor", "MonitorFleet", "Notice", "Status", "ask"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import public names on first use: the help of the commands needs none of them."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = "fleet" if name == "MonitorFleet" else "operation"
+    return getattr(import_module(f"kernelstream_plant.{module}"), name)

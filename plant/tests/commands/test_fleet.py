@@ -59,8 +59,8 @@ def test_a_monitor_for_each_machine(normal: Path, tmp_path: Path, shared: bool) 
     done = run("plant", "fit", normal, "-o", fleet, "--json", *options)
     assert json.loads(done.stdout)["machines"] == ["press", "mill"]
     loaded = MonitorFleet.load(fleet)
-    assert sorted(loaded.monitors_) == ["mill", "press"] and (loaded.shared_ is None) != shared
-    assert list(loaded.of("mill").feature_names_in_) == ["heat", "flow", "load"]
+    assert sorted(loaded) == ["mill", "press"] and (loaded.shared is None) != shared
+    assert list(loaded["mill"].feature_names_in_) == ["heat", "flow", "load"]
     rows = table(120, 1, broken="mill")
     del rows[10]["heat"]  # an absent key is a missing value
     del rows[11]["machine"]
@@ -77,7 +77,7 @@ def test_a_monitor_for_each_machine(normal: Path, tmp_path: Path, shared: bool) 
     ends = {line["machine"]: line for line in lines[13:]}
     assert ends["mill"]["event"] and ends["mill"]["top"][0]["variable"] == "flow"
     assert ends["press"]["event"] is None and not ends["press"]["alarm"]
-    log = MonitorFleet.load(saved).events_
+    log = MonitorFleet.load(saved).events
     assert {name for name, _ in log} == {"mill"}
 
 
@@ -89,7 +89,8 @@ def test_one_monitor_for_all(normal: Path, tmp_path: Path) -> None:
         normal,
         "-o",
         model,
-        "--monitor",
+        "--detector",
+        "monitor",
         "--basis",
         "20",
         *SKIP,

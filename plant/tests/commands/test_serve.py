@@ -23,7 +23,7 @@ import pandas as pd
 import pytest
 
 from kernelstream import KernelMonitor, load
-from kernelstream.cli.failures import BUSY, DATA, USAGE
+from kernelstream.cli.failures import BUSY, DATA, MODEL, USAGE
 from kernelstream.tables.live import LiveRow
 from kernelstream_plant.commands.operation import address_of, paced
 from tests.cli.conftest import run
@@ -104,8 +104,8 @@ def test_a_plain_model_has_no_page(plant: Path) -> None:
     from kernelstream import StreamingKernelPCA
 
     StreamingKernelPCA(2, basis=30, random_state=0).fit(rows(500, 0)).save("plain.safetensors")
-    wrong = run("plant", "serve", "plain.safetensors", "--serve", code=USAGE, stdin=b"1,2,3\n")
-    assert "fit --monitor" in " ".join(wrong.stderr.split())
+    wrong = run("plant", "serve", "plain.safetensors", "--serve", code=MODEL, stdin=b"1,2,3\n")
+    assert "fit --detector monitor" in " ".join(wrong.stderr.split())
 
 
 def test_addresses() -> None:

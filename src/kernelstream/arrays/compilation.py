@@ -16,11 +16,6 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-# What a cache that cannot be had raises ("cannot cache function ...: no locator available"), and a
-# folder that cannot be written, a full disk or a file that another process left half written.
-# Passes themselves, arithmetic on arrays, raise none of these.
-_CACHE_FAILS = (RuntimeError, OSError, EOFError, pickle.UnpicklingError)
-
 # Sums may be taken in any order and fused with products: that is what lets inner loops use vector
 # registers. Nothing else of IEEE arithmetic is given up.
 _FAST_MATH = {"reassoc", "contract"}
@@ -53,7 +48,10 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             fast = fast or _compile(function, cache=True)
             return fast(*arguments)
-        except _CACHE_FAILS:  # before the pass ran: its arguments are as they were
+        except (RuntimeError, OSError, EOFError, pickle.UnpicklingError):
+            # From the cache ("no locator available"), a folder that cannot be written, a full disk
+            # or a file that another process left half written; passes, arithmetic on arrays, raise
+            # none of these. The pass has not run: its arguments are as they were.
             fast = _compile(function, cache=False)
             return fast(*arguments)
 

@@ -19,7 +19,13 @@ from kernelstream.arrays.namespaces import Array, to_host
 from kernelstream.arrays.printing import prints_short
 from kernelstream.certificates import bounds, rounding
 from kernelstream.certificates.bounds import Evidence, Shown
-from kernelstream.certificates.confidence import ConfidenceBounds, EvaluatedModel, no_statement
+from kernelstream.certificates.confidence import (
+    ConfidenceBounds,
+    bounds_of_sample,
+    is_complete,
+    no_bounds,
+)
+from kernelstream.certificates.evaluation import EvaluatedModel
 from kernelstream.certificates.ledger import Ledger
 from kernelstream.certificates.observer import Accumulated
 from kernelstream.landmarks.nystroem import Span, transition
@@ -91,7 +97,7 @@ class Certificate:
         """What a sample of the rows says with a stated confidence; computed when asked for."""
         if self.told is not None:
             return self.told
-        return no_statement("no model") if self.judged is None else self.judged.statement()
+        return no_bounds("no model") if self.judged is None else bounds_of_sample(self.judged)
 
     @property
     def useful(self) -> bool:
@@ -112,9 +118,10 @@ class Certificate:
         'computed from all 900 rows'
         """
         proved = self.explained_variance_ratio_interval
-        untold = self.judged if self.told is None else None
-        if untold is not None and untold.least_width() >= proved[1] - proved[0]:
-            return proved, self.kind  # a statement, which takes a second, could say no more
+        if self.told is None and self.judged is not None and not is_complete(self.judged):
+            low, high = bounds_of_sample(self.judged, False).explained_variance_ratio_interval
+            if high - low >= proved[1] - proved[0]:
+                return proved, self.kind  # bounds that take a second could not be narrower
         said = self.statistical
         known = said.explained_variance_ratio_interval
         wider = said.reason is not None or proved[1] - proved[0] <= known[1] - known[0]

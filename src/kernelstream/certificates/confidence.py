@@ -1,24 +1,24 @@
-"""Confidence intervals from the audit sample: error of the model and the best possible error.
+"""Confidence bounds from rows that were not learned: model error, best possible error.
 
-The proof in ``certificate.py`` is true of every stream, and often says little. The statement here
-is about the same numbers, and true with a probability: it is drawn from rows of which nothing was
-learned (``audit.py``). For these the error of the model is the error of a fixed function on
-independent draws, whose mean is known by ``betting.py``; and no subspace can be better on all rows
-without being better on the draws. Statements 15 to 18 of docs/proofs.md.
+The guaranteed bounds hold for every stream, and are often wide. The bounds here are about the same
+numbers and hold with a probability: they come from rows of which nothing was learned
+(``sample.py``). For these, the error of the model is the error of a fixed function on independent
+draws, whose mean is bounded by betting; and no subspace can be better on all rows without being
+better on the draws. Statements 15 to 19 of docs/proofs.md.
 """
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import partial
 
 import numpy as np
 
 from kernelstream.arrays.namespaces import Array, as_dense, take_rows, to_float64, to_host
 from kernelstream.arrays.printing import prints_short
+from kernelstream.arrays.threads import cores, in_threads, in_turn
 from kernelstream.certificates.betting import (
     PILOT,
     deviation,
@@ -26,46 +26,50 @@ from kernelstream.certificates.betting import (
     mean_limits,
     ratio_limits,
 )
-from kernelstream.certificates.sample import AuditSample, with_replacement
-from kernelstream.certificates.symmetric import FEW, MANY, Symmetric, leading_values
-from kernelstream.kernels import Kernel
+from kernelstream.certificates.eigenvalues import gram_matrix, leading_sums, unit_of
+from kernelstream.certificates.evaluation import AugmentedSpan, EvaluatedModel, RowResiduals, strips
+from kernelstream.certificates.sample import with_replacement
 from kernelstream.serialization import stored
 
 CONFIDENCE = 0.99
-LIMITS = 9  # that may each be wrong: two ends of three means, the best share, what the mean needs
-ROUNDING = 1e-7  # relative to the largest energy: what float64 may lose on the way
-STRIP = 512  # rows whose coordinates are computed together
-FEWER_ROWS = 2048  # that are compared where there are many components, for the time that they take
+ROUNDING = 1e-7  # relative to the largest squared norm: what float64 may lose on the way
+# With many components fewer draws are compared with each other, for the time that it takes.
+MANY_COMPONENTS, FEWER_DRAWS = 64, 2048
+MOST_COMPARED = 4096  # of the draws of ``fit(until=...)``: their Gram matrix takes 67 MB
+TOGETHER = 16  # strips in memory at a time
+
+Read = Callable[[slice], Array]  # some of the draws, as the kernel sees them
 
 
 @stored
 @prints_short
 @dataclass(frozen=True)
 class ConfidenceBounds:
-    """What is known about a model with a stated confidence, from a sample of the rows seen.
+    """What is known about a model from a sample of the rows seen.
 
     Attributes
     ----------
     confidence : float
-        With this probability all that is said is true, at every doubling of the rows together.
+        With this probability all bounds hold, at every doubling of the rows together.
     n_sampled : int
-        Rows that were looked at.
+        Number of rows on which the model was evaluated.
     complete : bool
-        Whether these are all rows: then the numbers are computed, and certain up to rounding.
+        Whether these are all rows: then the bounds are guaranteed, up to rounding.
     reconstruction_error_interval : tuple of two floats
         Mean squared reconstruction error of this model over all rows seen.
     own_ratio_interval : tuple of two floats
-        Share of the variance that the components of this model explain.
+        Explained variance ratio of this model.
     explained_variance_ratio_interval : tuple of two floats
-        Share of the variance that the best r components explain.
+        Explained variance ratio of the best r components.
     shortfall_bound : float
-        The share that this model explains is at most this much below the best.
+        The explained variance ratio of this model is at most this much below the best.
     excess_bound : float
         The error of this model is at most this much above the best possible.
     reason : str or None
-        Why nothing is said; None when something is.
+        Why there are no bounds; None when there are.
     n_rows : int
-        Rows that it speaks of where most of them were not read (``fit(until=…)``); 0: those seen.
+        Number of rows that the bounds are about, if most of them were not read
+        (``fit(until=…)``); 0: the rows seen.
 
     Examples
     --------
@@ -73,9 +77,9 @@ class ConfidenceBounds:
     >>> from kernelstream import StreamingKernelPCA
     >>> X = np.random.default_rng(0).normal(size=(9000, 3))
     >>> model = StreamingKernelPCA(5, gamma=0.1, basis=40, random_state=0).partial_fit(X)
-    >>> said = model.certificate_.statistical
-    >>> low, high = said.own_ratio_interval
-    >>> bool(high - low < 0.05 and said.shortfall_bound < 0.05)
+    >>> bounds = model.certificate_.statistical
+    >>> low, high = bounds.own_ratio_interval
+    >>> bool(high - low < 0.05 and bounds.shortfall_bound < 0.05)
     True
     """
 
@@ -92,16 +96,16 @@ class ConfidenceBounds:
 
     @property
     def kind(self) -> str:
-        """How the numbers are known, in words."""
+        """How the bounds are known, in words."""
         if self.complete:
             return f"computed from all {self.n_sampled:,} rows"
         drawn = f" drawn from {self.n_rows:,}" if self.n_rows else ""
         return f"{100 * self.confidence:.4g}% confidence, from {self.n_sampled:,} rows{drawn}"
 
     def rows(self) -> list[tuple[str, str]]:
-        """The statements in words, as pairs."""
+        """The bounds in words, as pairs."""
         if self.reason is not None:
-            return [("statement", f"no statement: {self.reason}")]
+            return [("confidence bounds", f"none: {self.reason}")]
         error, own, best = (
             self.reconstruction_error_interval,
             self.own_ratio_interval,
@@ -121,312 +125,374 @@ class ConfidenceBounds:
         return "\n".join(f"{name:<{width}}  {text}" for name, text in self.rows())
 
 
-def no_statement(reason: str) -> ConfidenceBounds:
-    """A statement that says nothing but why."""
-    nothing = (0.0, 1.0)
+def no_bounds(reason: str) -> ConfidenceBounds:
+    """Bounds that say nothing but why."""
+    ratio = (0.0, 1.0)
     return ConfidenceBounds(
-        CONFIDENCE, 0, False, (0.0, math.inf), nothing, nothing, 1.0, math.inf, reason
+        CONFIDENCE, 0, False, (0.0, math.inf), ratio, ratio, 1.0, math.inf, reason
     )
 
 
+def named_limits(parts: Sequence[str]) -> list[str]:
+    """All limits that may be wrong, each with the same probability.
+
+    ``parts`` names the orthogonal subspaces into which the feature space is divided.
+    """
+    means = ["reconstruction error", "squared distance from the mean", "residual ratio"]
+    if len(parts) > 1:
+        means.append("fraction outside of the span")
+    ends = [f"{end} end of the {mean}" for mean in means for end in ("lower", "upper")]
+    of_parts = ("best subspace", "best direction", "mean")
+    return ends + [f"{limit} of {part}" for part in parts for limit in of_parts]
+
+
+def level_of(confidence: float, look: int, parts: Sequence[str]) -> float:
+    """Each limit may be wrong with a probability of ``exp(-level)``.
+
+    Over all limits, and over the looks 1, 2, …, that adds up to one minus the confidence.
+    """
+    return math.log(len(named_limits(parts)) * look * (look + 1) / (1.0 - confidence))
+
+
 @dataclass(frozen=True)
-class EvaluatedModel:
-    """A model as the sample sees it: an affine subspace of the feature space, and its rows."""
+class DrawsInSubspace:
+    """Draws in one of the orthogonal subspaces into which the feature space is divided."""
 
-    kernel: Kernel
-    center: bool
-    certify: str | bool
-    sample: AuditSample | None
-    weight: float  # of all rows
-    n_rows: int
-    log_forgetting: float
-    seed: int
-    coordinates: Callable[[Array], Array]  # of rows, less the mean
-    vectors: Array  # the components in coordinates
-    mean: Array
+    squared_norm: np.ndarray
+    residual: np.ndarray  # of it, a guess at what the best subspace leaves
+    first: int  # the draws before choose the stake
+    leading: np.ndarray  # upper bounds on the sums of leading eigenvalues of the others
+    mean: float  # length of the mean of all
+    fraction: tuple[float, float] = (1.0, 1.0)  # of the squared distance, in this subspace
 
-    def statement(self) -> ConfidenceBounds:
-        """What the sample says."""
-        problem = self.obstacle()
-        if problem is not None:
-            return no_statement(problem)
-        with np.errstate(all="ignore"):
-            found = self.judge()
-        numbers = (
-            *found.reconstruction_error_interval,
-            *found.own_ratio_interval,
-            *found.explained_variance_ratio_interval,
+    def captured(self, k: int, bound: float, level: float) -> float:
+        """Upper limit of the fraction that any k directions capture."""
+        if not len(self.leading):
+            return 1.0
+        most = float(self.leading[min(k, len(self.leading)) - 1]) if k else 0.0
+        left = max(0.0, float(self.squared_norm[self.first :].sum()) - most)
+        return 1.0 - least_ratio(left, self.residual, self.squared_norm, self.first, bound, level)
+
+
+@dataclass(frozen=True)
+class IndependentSample:
+    """Independent draws from all rows, and what the model leaves of them."""
+
+    model: EvaluatedModel
+    error: np.ndarray
+    distance: np.ndarray
+    bound: float  # of squared norms
+    level: float
+
+    @property
+    def farthest(self) -> float:
+        """Upper limit of squared distances from the mean of the model."""
+        return float((math.sqrt(self.bound) + np.linalg.norm(self.model.origin)) ** 2)
+
+    def limits(self) -> MeanLimits:
+        """Limits of means over the draws: nothing is compared with the best subspace yet."""
+        return MeanLimits(
+            error=mean_limits(self.error, self.farthest, self.level),
+            around=mean_limits(self.distance, self.farthest, self.level),
+            residual=ratio_limits(self.error, self.distance, self.farthest, self.level),
         )
-        if not np.all(np.isfinite(numbers)):
-            return no_statement("the numbers leave the range of float64")
-        return found
 
-    def obstacle(self) -> str | None:
-        """Why nothing can be said, if so."""
-        if not self.certify:
-            return "certify=False was given"
-        if not self.kernel.psd:
-            return f"the kernel {self.kernel} is not known to be positive semidefinite"
-        if self.sample is None:
-            return (
-                "no sample of its rows judges this model: rows have left it (a window, remove), it "
-                "was compressed, or passed over its rows several times"
-            )
-        if not len(self.sample) or not self.weight > 0:
-            return "no rows were seen"
-        return None
-
-    def judge(self) -> ConfidenceBounds:
-        """Evaluate the model on the sample, and say what follows."""
-        if not self.is_complete:
-            return self.draws.statement()
-        weights = self.in_order[1]
-        return computed(self.seen, weights / weights.sum(), self.center, self.bound)
-
-    def least_width(self) -> float:
-        """The width that the interval for the best share has at least, whatever the best may be.
-
-        That of the model's own share, for which no rows have to be compared with each other.
-        """
-        if self.obstacle() is not None:
-            return math.inf
-        if self.is_complete:
-            return 0.0
-        with np.errstate(all="ignore"):
-            low, high = self.draws.own().explained_variance_ratio_interval
-        return high - low
-
-    @property
-    def rows(self) -> AuditSample:
-        """The sample, which is there where something can be said."""
-        assert self.sample is not None
-        return self.sample
-
-    @property
-    def bound(self) -> float:
-        """A number that the energy of no row exceeds."""
-        return self.rows.bound(self.kernel)
-
-    @cached_property
-    def in_order(self) -> tuple[np.ndarray, np.ndarray]:
-        """Where the rows are, in the order in which they were drawn, and their present weights."""
-        return self.rows.in_order(self.log_forgetting)
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether the sample is all rows."""
-        held = float(self.in_order[1].sum())
-        return len(self.rows) == self.n_rows or held >= self.weight * (1 - ROUNDING)
-
-    @cached_property
-    def seen(self) -> Seen:
-        """The rows of the sample, and what the model says of each."""
-        return Seen.of(self, take_rows(self.rows.held()[0], self.in_order[0]))
-
-    @cached_property
-    def draws(self) -> IndependentSample:
-        """Independent draws from the sample."""
-        sample, length = self.rows, float(np.linalg.norm(to_host(self.mean)))
-        purpose = f"audit repeats {sample.key} {self.n_rows}"
-        drawn = with_replacement(self.in_order[1], self.weight, self.seed, purpose)
-        doublings = 1 + max(0, int(math.log2(self.n_rows / sample.size)))
-        level = math.log(LIMITS * doublings * (doublings + 1) / (1.0 - CONFIDENCE))
-        farthest = (math.sqrt(self.bound) + length) ** 2
-        return IndependentSample(self.seen, drawn, self.center, self.bound, farthest, level)
+    def compared(self, limits: MeanLimits, parts: Sequence[DrawsInSubspace]) -> MeanLimits:
+        """The limits, with the best subspace and the mean as the draws show them."""
+        level, farthest = self.level, self.farthest
+        of_parts = [(part.captured(self.model.r, farthest, level), part.fraction) for part in parts]
+        # fractions add up to one: the worst is at an end of the last one
+        (first, _), (last, ends) = of_parts[0], of_parts[-1]
+        best = max(first * (1.0 - end) + last * end for end in ends)
+        if not self.model.center:
+            return replace(limits, captured=best)
+        moved = 0.0  # |m − μ|²: the mean of the model is not that of the rows
+        for part in parts:
+            variance = part.captured(1, farthest, level) * part.fraction[1] * limits.around[1]
+            n, most = len(part.squared_norm), 2.0 * math.sqrt(self.bound)
+            moved += (part.mean + deviation(variance, most, n, level)) ** 2
+        return replace(limits, captured=best, moved=moved)
 
 
 @dataclass(frozen=True)
-class Seen:
-    """Rows of the sample, and what the model says of each."""
+class MeanLimits:
+    """Limits that hold together, from which the bounds follow."""
 
-    judged: EvaluatedModel
-    given: Array
-    rows: Array  # the same in float64
-    Z: np.ndarray  # coordinates less the mean
-    U: np.ndarray  # orthonormal components in coordinates
-    mean: np.ndarray
-    energy: np.ndarray  # k(x,x)
-    error: np.ndarray  # |φ − Pφ|², P the affine projection on the model
-    distance: np.ndarray  # |φ − μ|²
-
-    @classmethod
-    def of(cls, judged: EvaluatedModel, given: Array) -> Seen:
-        """Evaluate a model on rows, in float64."""
-        rows = to_float64(given)
-        mean, V = to_host(judged.mean), to_host(judged.vectors).astype(float)
-        V = V[:, np.linalg.norm(V, axis=0) > 0.5]  # zero columns fill up missing rank
-        U = np.linalg.svd(V, full_matrices=False)[0] if V.size else V
-        n, rank = int(rows.shape[0]), len(mean)
-        Z, energy, error, distance = np.empty((n, rank)), np.empty(n), np.empty(n), np.empty(n)
-        for at in (slice(i, min(i + STRIP, n)) for i in range(0, n, STRIP)):
-            piece = rows[at, :]
-            z = Z[at] = to_host(judged.coordinates(piece)).astype(float)
-            energy[at] = to_host(judged.kernel.diag(piece))
-            missed = np.maximum(energy[at] - ((z + mean) ** 2).sum(axis=1), 0.0)
-            distance[at] = missed + (z**2).sum(axis=1)
-            error[at] = missed + ((z - (z @ U) @ U.T) ** 2).sum(axis=1)
-        return cls(judged, given, rows, Z, U, mean, energy, error, distance)
-
-    @property
-    def r(self) -> int:
-        """Components of the model, those without variance among them."""
-        return int(self.judged.vectors.shape[1])
-
-    def gram(self, chosen: np.ndarray, wide: bool = False) -> Symmetric:
-        """⟨φ(x) − μ, φ(x') − μ⟩ of some rows; held in float32 where there are many, unless wide."""
-        few = len(chosen) <= FEW
-        Z = self.Z[chosen] + self.mean
-        along = Z @ self.mean - 0.5 * float(self.mean @ self.mean)
-        # many rows in the type in which they came: what that rounds is far below what is said
-        rows = take_rows(self.rows if few else self.given, chosen)
-        dense = as_dense(rows)
-
-        def block(part: slice, after: slice) -> np.ndarray:
-            values = to_host(self.judged.kernel.block(rows[part, :], dense[after, :]))
-            return values - along[part, None] - along[None, after]
-
-        dtype = np.float64 if few or wide else np.float32
-        return Symmetric.of(block, self.distance[chosen], dtype)
+    error: tuple[float, float]  # E f
+    around: tuple[float, float]  # E|φ − μ|²
+    residual: tuple[float, float]  # their ratio
+    captured: float = 0.0  # at most this fraction of E|φ − μ|² by any subspace
+    moved: float = 0.0  # |m − μ|², at most
 
 
-def computed(seen: Seen, p: np.ndarray, center: bool, bound: float) -> ConfidenceBounds:
-    """All rows are at hand: the numbers themselves."""
-    G = seen.gram(np.arange(len(p)), wide=True)
-    error = float(p @ seen.error)
-    total, offset = float(p @ seen.distance), 0.0
-    if center:
+def combine_bounds(
+    limits: MeanLimits, rounding: float, confidence: float, n: int, n_rows: int = 0
+) -> ConfidenceBounds:
+    """The bounds that follow from limits (statement 18)."""
+    least = max(0.0, limits.around[0] - limits.moved - rounding)
+    own, best = (0.0, 1.0), 1.0
+    if least > 0:  # else the variance of the rows is lost in their squared norms
+        doubt, off = limits.moved / least, rounding / least
+        own = (
+            max(0.0, 1.0 - limits.residual[1] * (1.0 + doubt) - off),
+            min(1.0, (1.0 - limits.residual[0]) * (1.0 + doubt) + off),
+        )
+        best = max(min(1.0, limits.captured * (1.0 + doubt) + off), own[1])
+    shortfall = best - own[0]
+    excess = min(
+        limits.error[1] - least * (1.0 - best), shortfall * limits.around[1] + limits.moved
+    )
+    return ConfidenceBounds(
+        confidence=confidence,
+        n_sampled=n,
+        complete=False,
+        reconstruction_error_interval=(
+            max(0.0, limits.error[0] - rounding),
+            limits.error[1] + rounding,
+        ),
+        own_ratio_interval=own,
+        explained_variance_ratio_interval=(own[0], best),
+        shortfall_bound=shortfall,
+        excess_bound=max(0.0, excess) + rounding,
+        n_rows=n_rows,
+    )
+
+
+# -- of the audit sample
+
+
+def obstacle(model: EvaluatedModel) -> str | None:
+    """Why there are no bounds, if so."""
+    if not model.certify:
+        return "certify=False was given"
+    if not model.kernel.psd:
+        return f"the kernel {model.kernel} is not known to be positive semidefinite"
+    if model.sample is None:
+        return (
+            "there is no sample of its rows to evaluate the model on: rows have left it (a window, "
+            "remove), it was compressed, or passed over its rows several times"
+        )
+    if not len(model.sample) or not model.weight > 0:
+        return "no rows were seen"
+    return None
+
+
+def bounds_of_sample(model: EvaluatedModel, compare: bool = True) -> ConfidenceBounds:
+    """The bounds from the audit sample of a model.
+
+    Without ``compare`` they are about the model alone: in no time, but what is known of the best
+    subspace can only widen them.
+    """
+    problem = obstacle(model)
+    if problem is not None:
+        return no_bounds(problem)
+    with cores(), np.errstate(all="ignore"):
+        bounds = evaluated_on_sample(model, compare)
+    numbers = (
+        *bounds.reconstruction_error_interval,
+        *bounds.own_ratio_interval,
+        *bounds.explained_variance_ratio_interval,
+    )
+    if not np.all(np.isfinite(numbers)):
+        return no_bounds("the numbers leave the range of float64")
+    return bounds
+
+
+def is_complete(model: EvaluatedModel) -> bool:
+    """Whether the audit sample is all rows."""
+    if model.sample is None or obstacle(model) is not None:
+        return False
+    weights = model.sample.in_order(model.log_forgetting)[1]
+    every = len(model.sample) == model.n_rows
+    return every or float(weights.sum()) >= model.weight * (1 - ROUNDING)
+
+
+def evaluated_on_sample(model: EvaluatedModel, compare: bool) -> ConfidenceBounds:
+    """Evaluate the model on its sample, and bound what follows for all rows."""
+    sample = model.sample
+    assert sample is not None  # no obstacle
+    order, weights = sample.in_order(model.log_forgetting)
+    rows, bound = to_float64(take_rows(sample.held()[0], order)), sample.bound(model.kernel)
+    scores = model.evaluate_strips(rows)
+    if not np.isfinite(scores.distance.sum()):
+        return no_bounds("the numbers leave the range of float64")
+    if is_complete(model):
+        return computed(model, rows, scores, weights / weights.sum(), bound)
+    purpose = f"audit repeats {sample.key} {model.n_rows}"
+    drawn = with_replacement(weights, model.weight, model.seed, purpose)
+    look = 1 + max(0, int(math.log2(model.n_rows / sample.size)))
+    level = level_of(CONFIDENCE, look, ["the feature space"])
+    draws = IndependentSample(model, scores.error[drawn], scores.distance[drawn], bound, level)
+    limits, n = draws.limits(), len(drawn)
+    if compare:
+        some = drawn if model.r <= MANY_COMPONENTS else drawn[:FEWER_DRAWS]
+        G = centered_gram(model, take_rows(rows, some), scores.Z[some], scores.distance[some])
+        part = part_of_gram(G, scores.distance[some], scores.error[some], model.r)
+        limits = draws.compared(limits, [part])
+    return combine_bounds(limits, ROUNDING * bound, CONFIDENCE, n)
+
+
+def centered_gram(
+    model: EvaluatedModel,
+    rows: Array,
+    Z: np.ndarray,
+    distance: np.ndarray,
+    dtype: type = np.float32,
+) -> np.ndarray:
+    """⟨φ(x) − μ, φ(x') − μ⟩ of rows, divided by the unit of the distances."""
+    along = (Z + model.origin) @ model.origin - 0.5 * float(model.origin @ model.origin)
+    dense = as_dense(rows)
+
+    def block(some: slice, later: slice) -> np.ndarray:
+        values = to_host(model.kernel.block(rows[some, :], dense[later, :]))
+        return values - along[some, None] - along[None, later]
+
+    return gram_matrix(block, distance, dtype)
+
+
+def part_of_gram(
+    G: np.ndarray, squared_norm: np.ndarray, residual: np.ndarray | None, r: int
+) -> DrawsInSubspace:
+    """Draws whose Gram matrix is known, divided by its unit.
+
+    Without a guess at the residuals, the draws that choose the stake give one.
+    """
+    n, unit = len(G), unit_of(squared_norm)
+    first = n // PILOT
+    mean = math.sqrt(max(0.0, unit * float(G.sum(dtype=np.float64)))) / n
+    if residual is None:
+        in_front = float(squared_norm[:first].sum())
+        captured = unit * float(leading_sums(G[:first, :first], r)[1][-1]) if r and first else 0.0
+        residual = squared_norm * max(0.0, 1.0 - captured / max(in_front, np.finfo(float).tiny))
+    leading = unit * leading_sums(G[first:, first:], max(r, 1))[1]
+    return DrawsInSubspace(squared_norm, residual, first, leading, mean)
+
+
+def computed(
+    model: EvaluatedModel, rows: Array, scores: RowResiduals, p: np.ndarray, bound: float
+) -> ConfidenceBounds:
+    """All rows are in the sample: the numbers themselves, as bounds that are true."""
+    G = centered_gram(model, rows, scores.Z, scores.distance, np.float64)
+    unit = unit_of(scores.distance)
+    error, total, offset = float(p @ scores.error), float(p @ scores.distance), 0.0
+    if model.center:
         towards = G @ p
         square = float(p @ towards)
-        inside = seen.U.T @ (p @ seen.Z)
-        offset = max(0.0, square - float(inside @ inside))
-        total = max(0.0, total - square)
-        G.shift(0.5 * square - towards)
-    best = min(total, float(leading_values(G, np.sqrt(p), seen.r).sum()))
-    own = min(max(0.0, total - (error - offset)), best)
+        inside = model.basis.T @ (p @ scores.Z)
+        offset = max(0.0, unit * square - float(inside @ inside))
+        total = max(0.0, total - unit * square)
+        G += (0.5 * square - towards)[:, None]
+        G += (0.5 * square - towards)[None, :]
+    root = np.sqrt(p)
+    G *= root[:, None]
+    G *= root[None, :]
+    own = max(0.0, total - (error - offset))
+    least, most = (0.0, 0.0)
+    if model.r:
+        least, most = (min(total, unit * float(sums[-1])) for sums in leading_sums(G, model.r))
+    best = max(least, min(own, most)), most
     off = ROUNDING * bound
     share = off / total if total > 0 else 1.0
-    own_share, best_share = (x / total if total > 0 else 0.0 for x in (own, best))
+
+    def ratio(low: float, high: float) -> tuple[float, float]:
+        if not total > 0:
+            return 0.0, 1.0
+        return max(0.0, low / total - share), min(1.0, high / total + share)
+
+    own_ratio, best_ratio = ratio(min(own, most), min(own, most)), ratio(*best)
     return ConfidenceBounds(
         confidence=1.0,
         n_sampled=len(p),
         complete=True,
         reconstruction_error_interval=(max(0.0, error - off), error + off),
-        own_ratio_interval=(max(0.0, own_share - share), min(1.0, own_share + share)),
-        explained_variance_ratio_interval=(
-            max(0.0, best_share - share),
-            min(1.0, best_share + share),
-        ),
-        shortfall_bound=min(1.0, best_share - own_share + 2 * share),
-        excess_bound=max(0.0, error - (total - best)) + 2 * off,
+        own_ratio_interval=own_ratio,
+        explained_variance_ratio_interval=best_ratio,
+        shortfall_bound=max(0.0, best_ratio[1] - own_ratio[0]),
+        excess_bound=max(0.0, error - (total - most)) + 2 * off,
     )
 
 
-@dataclass(frozen=True)
-class IndependentSample:
-    """Independent draws, and what they say of the model and of the best that there could be."""
-
-    seen: Seen
-    drawn: np.ndarray  # their rows in the sample
-    center: bool
-    bound: float  # of energies
-    farthest: float  # of squared distances to the mean of the model
-    level: float  # each limit is wrong with a probability of exp(-level)
-
-    @property
-    def off(self) -> float:
-        """What rounding may have done."""
-        return ROUNDING * self.bound
-
-    @cached_property
-    def known(self) -> Known:
-        """What every draw says by itself: nothing yet of the best subspace, and of the mean."""
-        f, b = self.seen.error[self.drawn], self.seen.distance[self.drawn]
-        return Known(
-            error=mean_limits(f, self.farthest, self.level),
-            around=mean_limits(b, self.farthest, self.level),  # E|φ − μ|²
-            missed=ratio_limits(f, b, self.farthest, self.level),
-            captured=0.0,
-            moved=0.0,
-        )
-
-    def own(self) -> ConfidenceBounds:
-        """A statement about the model alone: what is known of the best can only widen it."""
-        return concluded(self.known, self.off, CONFIDENCE, len(self.drawn))
-
-    def statement(self) -> ConfidenceBounds:
-        """The statement; with fewer draws where there is no memory for a matrix of all."""
-        if self.seen.r <= MANY:
-            with contextlib.suppress(MemoryError):
-                return self.compared(self.drawn)
-        return self.compared(self.drawn[:FEWER_ROWS])
-
-    def compared(self, few: np.ndarray) -> ConfidenceBounds:
-        """Compare with the best subspace of the right dimension, a fixed one, by some draws."""
-        seen, known = self.seen, self.known
-        f, b = seen.error[few], seen.distance[few]
-        rows = np.unique(few)
-        G = seen.gram(rows)
-
-        # one draw of PILOT in front chooses the stake, the others are judged
-        first = len(few) // PILOT
-        judged = counts_of(few[first:], rows)
-        captured = np.cumsum(leading_values(G, np.sqrt(judged), seen.r))
-        total = float(judged @ seen.distance[rows])
-
-        def most_captured(r: int) -> float:
-            left = max(0.0, total - float(captured[min(r, len(captured)) - 1]))
-            return 1.0 - least_ratio(left, f, b, first, self.farthest, self.level)
-
-        moved = 0.0
-        if self.center:  # D = |m − μ|²: the mean of the model is not that of the rows
-            p = counts_of(few, rows) / len(few)
-            there = math.sqrt(max(0.0, float(p @ (G @ p))))
-            along = most_captured(1) * known.around[1]
-            far = 2.0 * math.sqrt(self.bound)
-            moved = (there + deviation(along, far, len(few), self.level)) ** 2
-        known = replace(known, captured=most_captured(seen.r), moved=moved)
-        return concluded(known, self.off, CONFIDENCE, len(self.drawn))
+# -- of draws that are read for the purpose (statement 19)
 
 
 @dataclass(frozen=True)
-class Known:
-    """Limits that hold together, from which the statement follows."""
+class Strip:
+    """Some draws in an augmented span and outside of it."""
 
-    error: tuple[float, float]  # E f
-    around: tuple[float, float]  # E|φ − μ|²
-    missed: tuple[float, float]  # their ratio
-    captured: float  # at most this share of E|φ − μ|² by any subspace
-    moved: float  # |m − μ|², at most
+    error: np.ndarray
+    distance: np.ndarray
+    rest: np.ndarray  # of the squared distance, outside of the span
+    scatter: np.ndarray  # Σ z zᵀ in the span
+    total: np.ndarray  # Σ z
+
+    @classmethod
+    def of(cls, span: AugmentedSpan, read: Read, at: slice) -> Strip:
+        """Evaluate some draws."""
+        X = to_float64(read(at))
+        scores = span.model.evaluate(X)
+        further = span.directions(X, scores.Z)
+        rest = np.maximum(scores.residual - (further**2).sum(axis=1), 0.0)
+        whole = np.concatenate([scores.Z, further], axis=1)
+        return cls(scores.error, scores.distance, rest, whole.T @ whole, whole.sum(axis=0))
 
 
-def concluded(
-    known: Known, off: float, confidence: float, n: int, n_rows: int = 0
+def bounds_of_draws(
+    span: AugmentedSpan, read: Read, n: int, n_rows: int, confidence: float, look: int
 ) -> ConfidenceBounds:
-    """The statement that follows from limits; ``off`` is rounding (statement 18)."""
-    least = max(0.0, known.around[0] - known.moved - off)
-    own, best = (0.0, 1.0), 1.0
-    if least > 0:  # else the variance of the rows is lost in their energy
-        doubt, share = known.moved / least, off / least
-        own = (
-            max(0.0, 1.0 - known.missed[1] * (1.0 + doubt) - share),
-            min(1.0, (1.0 - known.missed[0]) * (1.0 + doubt) + share),
-        )
-        best = max(min(1.0, known.captured * (1.0 + doubt) + share), own[1])
-    shortfall = best - own[0]
-    excess = min(known.error[1] - least * (1.0 - best), shortfall * known.around[1] + known.moved)
-    return ConfidenceBounds(
-        confidence=confidence,
-        n_sampled=n,
-        complete=False,
-        reconstruction_error_interval=(max(0.0, known.error[0] - off), known.error[1] + off),
-        own_ratio_interval=own,
-        explained_variance_ratio_interval=(own[0], best),
-        shortfall_bound=shortfall,
-        excess_bound=max(0.0, excess) + off,
-        n_rows=n_rows,
+    """The bounds from n independent draws of n_rows rows, at one of several looks.
+
+    The Gram matrix of so many draws would be too large. So the feature space is divided into a
+    span, in which all draws are compared, and the rest, where little is left, and in which a few
+    are. No subspace captures more than the best one in each of the two together.
+    """
+    with cores(), np.errstate(all="ignore"):
+        model, bound = span.model, span.model.kernel.max_squared_norm
+        level = level_of(confidence, look, ["the span", "the rest"])
+        inside, error, distance, rest = evaluated_in(span, read, n)
+        draws = IndependentSample(model, error, distance, bound, level)
+        outside = ratio_limits(rest, distance, draws.farthest, level)
+        inside = replace(inside, fraction=(1.0 - outside[1], 1.0 - outside[0]))
+        few = min(n, MOST_COMPARED)
+        beyond = part_outside(span, to_float64(read(slice(0, few))), rest[:few])
+        parts = [inside, replace(beyond, fraction=outside)]
+        limits = draws.compared(draws.limits(), parts)
+        return combine_bounds(limits, ROUNDING * bound, confidence, n, n_rows)
+
+
+def evaluated_in(
+    span: AugmentedSpan, read: Read, n: int
+) -> tuple[DrawsInSubspace, np.ndarray, np.ndarray, np.ndarray]:
+    """All draws in a span; their errors, squared distances, and what is outside of the span."""
+    pieces, kept = list(strips(n)), []
+    first = next(at.stop for at in pieces if at.stop >= n // PILOT)  # they choose the stakes
+    size = sum(span.held.shape)
+    scatter, total, nothing = np.zeros((size, size)), np.zeros(size), np.zeros((0, 0))
+    for i in range(0, len(pieces), TOGETHER):
+        group = in_threads(partial(Strip.of, span, read), pieces[i : i + TOGETHER])
+        judged = [s for s, at in zip(group, pieces[i:], strict=False) if at.start >= first]
+        scatter = in_turn(scatter, [s.scatter for s in judged])
+        total = in_turn(total, [s.total for s in group])
+        kept += [replace(s, scatter=nothing, total=nothing) for s in group]
+    error, distance, rest = (
+        np.concatenate([getattr(s, name) for s in kept]) for name in ("error", "distance", "rest")
+    )
+    leading = np.cumsum(np.maximum(np.linalg.eigvalsh(scatter)[::-1], 0.0))
+    mean = float(np.linalg.norm(total)) / n
+    return (
+        DrawsInSubspace(distance - rest, error - rest, first, leading, mean),
+        error,
+        distance,
+        rest,
     )
 
 
-def counts_of(drawn: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """How often each of the rows was drawn."""
-    return np.bincount(np.searchsorted(rows, drawn), minlength=len(rows)).astype(float)
+def part_outside(span: AugmentedSpan, X: Array, rest: np.ndarray) -> DrawsInSubspace:
+    """A few draws outside of a span."""
+    Z, kernel, dense = span.model.centered(X), span.model.kernel, as_dense(X)
+    whole = np.concatenate([Z + span.model.origin, span.directions(X, Z)], axis=1)
+
+    def block(some: slice, later: slice) -> np.ndarray:
+        values = to_host(kernel.block(X[some, :], dense[later, :])).astype(float)
+        return values - whole[some] @ whole[later].T
+
+    return part_of_gram(gram_matrix(block, rest, np.float32), rest, None, span.model.r)

@@ -30,7 +30,8 @@ from kernelstream.arrays.namespaces import (
     to_host,
 )
 from kernelstream.certificates import rounding
-from kernelstream.certificates.confidence import ConfidenceBounds, EvaluatedModel
+from kernelstream.certificates.confidence import ConfidenceBounds
+from kernelstream.certificates.evaluation import EvaluatedModel
 from kernelstream.certificates.ledger import Ledger
 from kernelstream.certificates.rounding import in_float32
 from kernelstream.certificates.sample import AuditSample
@@ -115,8 +116,8 @@ class CertificateObserver:
 
     def bounds_of(self, model: EvaluatedModel) -> ConfidenceBounds | None:
         """The bounds from draws, if they are about this model: one that learns on is another."""
-        drawn, r = self.drawn, int(model.vectors.shape[1])
-        if drawn is None or (drawn.n_learned, drawn.n_components) != (model.n_rows, r):
+        drawn, now = self.drawn, (model.n_rows, model.r)
+        if drawn is None or (drawn.n_learned, drawn.n_components) != now:
             return None
         return drawn.bounds
 

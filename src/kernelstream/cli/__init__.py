@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import os
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from kernelstream.cli import light
-
 if TYPE_CHECKING:
+    from kernelstream.cli.arguments import LearningOptions, RowOptions
+    from kernelstream.cli.commands import add_command
     from kernelstream.cli.failures import (
         BUSY,
         DATA,
@@ -23,27 +21,30 @@ if TYPE_CHECKING:
     )
     from kernelstream.cli.modelfile import lock, read_monitor, require_apart, require_writable
     from kernelstream.cli.monitor import (
-        Following,
-        Judge,
-        Learning,
-        MonitorJudge,
-        RowOptions,
-        open_judge,
+        MonitorLoop,
+        MonitorScorer,
+        RowScorer,
+        open_feed,
+        open_scorer,
+        row_parser,
     )
     from kernelstream.cli.normal import new_monitor, read_normal, sensors
     from kernelstream.cli.options import (
         Columns,
         Database,
         Exclude,
+        InputOptions,
         Json,
         Model,
         Output,
+        ParameterSettings,
         Quiet,
-        Reading,
         RejectsFile,
+        ScreenOptions,
+        Seed,
         Settings,
         Sources,
-        flat,
+        parameter_settings,
     )
     from kernelstream.cli.report.page import bokeh_colors
     from kernelstream.cli.reporting import write_page
@@ -59,100 +60,74 @@ __all__ = [
     "DATA",
     "Database",
     "Exclude",
-    "Following",
+    "InputOptions",
     "Json",
-    "Judge",
-    "Learning",
+    "LearningOptions",
     "MODEL",
     "Model",
-    "MonitorJudge",
+    "MonitorLoop",
+    "MonitorScorer",
     "Output",
+    "ParameterSettings",
     "Quiet",
-    "Reading",
     "RejectsFile",
     "RowOptions",
+    "RowScorer",
     "Screen",
+    "ScreenOptions",
+    "Seed",
     "Settings",
     "Sources",
     "USAGE",
     "WRITE",
+    "add_command",
     "bokeh_colors",
     "facts_table",
-    "flat",
     "lock",
     "new_monitor",
-    "open_judge",
+    "open_feed",
+    "open_scorer",
+    "parameter_settings",
     "read_monitor",
     "read_normal",
     "report_failures",
     "require_apart",
     "require_writable",
+    "row_parser",
     "sensors",
     "write_page",
 ]
 
-# They are imported when they are used: the start of a command, and its help, wait for nothing else.
-_NAMES = {
-    **dict.fromkeys(
-        ("BUSY", "DATA", "MODEL", "USAGE", "WRITE", "CommandError", "report_failures"), "failures"
-    ),
-    **dict.fromkeys(("lock", "read_monitor", "require_apart", "require_writable"), "modelfile"),
-    **dict.fromkeys(
-        ("Following", "Judge", "Learning", "MonitorJudge", "RowOptions", "open_judge"), "monitor"
-    ),
-    **dict.fromkeys(("new_monitor", "read_normal", "sensors"), "normal"),
-    **dict.fromkeys(
-        (
-            "Columns",
-            "Database",
-            "Exclude",
-            "Json",
-            "Model",
-            "Output",
-            "Quiet",
-            "Reading",
-            "RejectsFile",
-            "Settings",
-            "Sources",
-            "flat",
-        ),
-        "options",
-    ),
-    **dict.fromkeys(("bokeh_colors",), "report.page"),
-    **dict.fromkeys(("write_page",), "reporting"),
-    **dict.fromkeys(("Screen", "facts_table"), "terminal"),
-}
+# Where they are looked up on first use: the modules that import nothing heavy come first.
+_MODULES = (
+    "failures",
+    "options",
+    "arguments",
+    "commands",
+    "terminal",
+    "modelfile",
+    "normal",
+    "monitor",
+    "reporting",
+    "report.page",
+)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _NAMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"kernelstream.cli.{_NAMES[name]}"), name)
+    for module in _MODULES if name in __all__ else ():
+        within = import_module(f"kernelstream.cli.{module}")
+        if hasattr(within, name):
+            return getattr(within, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def main() -> None:
     """Run the command line."""
     open_standard_streams()
-    if light.is_enough(sys.argv[1:]) and not any(name in sys.modules for name in light.HEAVY):
-        with contextlib.suppress(light.RunWanted), light.StandIns():
-            run()
-            return
-    run()
-
-
-def run() -> None:
-    """Import the commands and run the one that is asked for."""
-    gc.disable()  # what is imported is no garbage: looking through it takes a tenth of the start
-    try:
-        with light.WithoutPandas():
-            from kernelstream.cli.app import application
-
-            app = application(sys.argv[1:])
-    finally:
-        gc.freeze()
-        gc.enable()
+    from kernelstream.cli.app import application
     from kernelstream.cli.failures import drop_output, of_system
 
+    app = application(sys.argv[1:])
     try:
         try:
             app(prog_name="kernelstream")

@@ -1,56 +1,59 @@
-"""Command registry: all commands, import of the one that runs, unknown commands, ``--version``."""
+"""Command registry: which arguments a command takes, and which function runs it.
+
+Help needs the arguments only: a function is imported when its command runs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Annotated, Any
 
 import typer
 
 import kernelstream
+from kernelstream.cli import arguments
+from kernelstream.cli.commands import add_command
 from kernelstream.cli.failures import EXIT_CODES
-from kernelstream.cli.options import flat
+from kernelstream.cli.papers import paper_commands
 
-# Modules of the commands, in the order of the help: that of another command is not imported.
-COMMANDS = {
-    "check": "check",
-    "plan": "check",
-    "tune": "tune",
-    "fit": "fit",
-    "update": "update",
-    "transform": "transform",
-    "denoise": "transform",
-    "score": "transform",
-    "predict": "transform",
-    "explain": "explain",
-    "info": "info",
-    "merge": "merge",
-    "compress": "compress",
-    "report": "reporting",
-    "demo": "demo",
-    "monitor": "monitor",
+# Arguments of the commands and the modules of their functions, in the order of the help.
+COMMANDS: dict[str, tuple[type, str]] = {
+    "check": (arguments.CheckArguments, "check"),
+    "fit": (arguments.FitArguments, "fit"),
+    "update": (arguments.UpdateArguments, "update"),
+    "transform": (arguments.TransformArguments, "transform"),
+    "score": (arguments.ScoreArguments, "transform"),
+    "explain": (arguments.ExplainArguments, "explain"),
+    "predict": (arguments.PredictArguments, "transform"),
+    "info": (arguments.InfoArguments, "info"),
+    "merge": (arguments.MergeArguments, "merge"),
+    "compress": (arguments.CompressArguments, "compress"),
+    "report": (arguments.ReportArguments, "reporting"),
+    "monitor": (arguments.MonitorArguments, "monitor"),
+    "demo": (arguments.DemoArguments, "demo"),
 }
-# Commands of other distributions: an entry point of this group is a function that makes a typer
-# application, given the words that follow its name.
-OTHERS = "kernelstream.commands"
+# Commands of other distributions: an entry point of this group is a function that returns a typer
+# application.
+OTHER_COMMANDS = "kernelstream.commands"
 PLANT = "plant"  # the one that is known, so that its package can be named
 
 
 class Commands(typer.core.TyperGroup):
-    """The commands; of one that is missing, the distribution that has it is named."""
+    """The commands; where one is missing, the message names the distribution that has it."""
 
     def get_command(self, ctx: Any, name: str) -> Any:
         """Look a command up."""
-        found = super().get_command(ctx, name)
-        if found is None and name == PLANT:
+        command = super().get_command(ctx, name)
+        if command is None and name == PLANT:
             ctx.fail(f"No such command '{PLANT}': pip install kernelstream-{PLANT}")
-        return found
+        return command
 
 
 def application(words: Sequence[str] = ()) -> typer.Typer:
-    """The application; of its commands only the one that is called, if the first word is one."""
+    """The application; of its commands only the one that is called, if the first word is one.
+
+    ``words`` are those of the command line.
+    """
     app = typer.Typer(
         cls=Commands,
         help="Kernel PCA for data that is too large or never ends.",
@@ -62,18 +65,25 @@ def application(words: Sequence[str] = ()) -> typer.Typer:
     )
     app.callback()(root)
     called = words[0] if words and words[0] in COMMANDS else None
-    for name, module in COMMANDS.items():
+    for name, (kind, module) in COMMANDS.items():
         if called in (None, name):
-            command = getattr(import_module(f"kernelstream.cli.{module}"), name)
-            app.command()(flat(command))
+            add_command(app, name, kind, f"kernelstream.cli.{module}:{name}")
     if called is None:
-        for entry in entry_points(group=OTHERS):
-            inner = words[1:] if words[:1] == [entry.name] else ()
-            app.add_typer(entry.load()(inner), name=entry.name)
+        app.add_typer(paper_commands(), name="paper")
+        add_other_commands(app)
     return app
 
 
-def _version(wanted: bool) -> None:
+def add_other_commands(app: typer.Typer) -> None:
+    """Add the commands of other distributions."""
+    from importlib.metadata import entry_points  # slow, and most commands do without
+
+    for entry in entry_points(group=OTHER_COMMANDS):
+        app.add_typer(entry.load()(), name=entry.name)
+
+
+def show_version(wanted: bool) -> None:
+    """``--version``."""
     if wanted:
         typer.echo(f"kernelstream {kernelstream.__version__}")
         raise typer.Exit
@@ -81,7 +91,8 @@ def _version(wanted: bool) -> None:
 
 def root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+        bool,
+        typer.Option("--version", callback=show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
     """Kernel PCA for data that is too large or never ends."""

@@ -1,4 +1,4 @@
-"""Shell completion: names of kernels and trackers, column names from CSV and Parquet headers.
+"""Shell completion: names of kernels, landmarks and types, column names from headers of CSV files.
 
 Completion imports none of the packages that the commands need: a shell calls it at every press of a
 key. So the names of parts come from the registry file of the package (``make registry``), and only
@@ -13,16 +13,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-SCHEDULES = (
-    "auto",
-    "constant",
-    "inverse_time",
-    "search_then_converge",
-    "eigenvalue_annealed",
-)
 USES = ("number", "boolean", "category", "codes", "calendar", "out")
 HEAD = 1 << 16  # bytes of a text that its first line is looked for in
-FOOTER = 1 << 24  # bytes of the longest footer of a Parquet file that is read
+TEXT_FILES = (".csv", ".tsv", ".txt")
 MANY = 1000  # columns that a shell is told
 
 Completion = Callable[[Any, list[str], str], list[str]]
@@ -140,36 +133,16 @@ def files_among(words: Iterable[str]) -> Iterator[Path]:
 
 
 def header_of(path: Path) -> list[str]:
-    """The columns that the head of a file names; nothing where it names none."""
+    """The columns that the first line of a CSV file names; nothing where it names none."""
     import csv
-    import json
 
-    endings = [ending.lower() for ending in path.suffixes]
-    if endings[-1:] in ([".parquet"], [".pq"]):
-        return parquet_columns(path)
-    if endings[-1:] == [".npz"]:
-        import zipfile
-
-        with zipfile.ZipFile(path) as archive:
-            return [name.removesuffix(".npy") for name in archive.namelist()]
-    opener: Callable[..., Any] = open
-    if endings[-1:] == [".gz"]:
-        from gzip import open as opener
-    elif endings[-1:] == [".bz2"]:
-        from bz2 import open as opener
-    elif endings[-1:] == [".xz"]:
-        from lzma import open as opener
-    endings = endings[:-1] if opener is not open else endings
-    if endings[-1:] not in ([".csv"], [".tsv"], [".txt"], [".ndjson"], [".jsonl"], [".json"]):
+    if path.suffix.lower() not in TEXT_FILES:
         return []
-    with opener(path, "rb") as file:
+    with path.open("rb") as file:
         text = file.read(HEAD).decode("utf-8-sig", errors="replace")
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
-    if endings[-1] in (".ndjson", ".jsonl", ".json"):
-        row = json.loads(lines[0])
-        return list(row) if isinstance(row, dict) else []
-    sign = next((sign for sign in ",;\t|" if sign in lines[0]), ",")
-    first = next(csv.reader([lines[0]], delimiter=sign))
+    delimiter = next((sign for sign in ",;\t|" if sign in lines[0]), ",")
+    first = next(csv.reader([lines[0]], delimiter=delimiter))
     return [] if all(map(is_number, first)) else first
 
 
@@ -180,95 +153,3 @@ def is_number(word: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-# -- Parquet: the names in the footer, which is a structure of Thrift's compact protocol
-
-
-def parquet_columns(path: Path) -> list[str]:
-    """The columns of a Parquet file, without the package that reads its rows."""
-    with path.open("rb") as file:
-        file.seek(-8, os.SEEK_END)
-        tail = file.read(8)
-        size = int.from_bytes(tail[:4], "little")
-        if tail[4:] != b"PAR1" or size > FOOTER:
-            return []
-        file.seek(-8 - size, os.SEEK_END)
-        footer = Thrift(file.read(size)).structure()
-    elements = footer[2]  # the schema as a list, each group before its members
-    found, at = [], 1
-    for _ in range(elements[0].get(5, 0)):
-        found.append(elements[at][4].decode())
-        at = after(elements, at)
-    return found
-
-
-def after(elements: list[dict[int, Any]], at: int) -> int:
-    """Where the next element begins that is no member of this one."""
-    members, at = elements[at].get(5, 0), at + 1
-    for _ in range(members):
-        at = after(elements, at)
-    return at
-
-
-class Thrift:
-    """Values of Thrift's compact protocol, one after the other; fields are known by number."""
-
-    def __init__(self, data: bytes):
-        self.data, self.at = data, 0
-
-    def byte(self) -> int:
-        """The next byte."""
-        self.at += 1
-        return self.data[self.at - 1]
-
-    def varint(self) -> int:
-        """A number in groups of seven bits, the lowest first."""
-        value = shift = 0
-        while True:
-            part = self.byte()
-            value |= (part & 0x7F) << shift
-            if part < 0x80:
-                return value
-            shift += 7
-
-    def zigzag(self) -> int:
-        """A number with a sign."""
-        value = self.varint()
-        return value >> 1 ^ -(value & 1)
-
-    def value(self, kind: int) -> Any:
-        """A value of a kind."""
-        if kind in (1, 2):
-            return kind == 1
-        if kind == 3:
-            return self.byte()
-        if kind in (4, 5, 6):
-            return self.zigzag()
-        if kind == 7:
-            self.at += 8
-            return None
-        if kind == 8:
-            size = self.varint()
-            self.at += size
-            return self.data[self.at - size : self.at]
-        if kind in (9, 10):
-            head = self.byte()
-            size = self.varint() if head >> 4 == 15 else head >> 4
-            return [self.element(head & 15) for _ in range(size)]
-        if kind == 12:
-            return self.structure()
-        raise ValueError(f"a value of the kind {kind}")
-
-    def element(self, kind: int) -> Any:
-        """A member of a list, where truths take a byte."""
-        return self.byte() == 1 if kind in (1, 2) else self.value(kind)
-
-    def structure(self) -> dict[int, Any]:
-        """Fields by their numbers."""
-        fields: dict[int, Any] = {}
-        number = 0
-        while head := self.byte():
-            number = number + (head >> 4) if head >> 4 else self.zigzag()
-            fields[number] = self.value(head & 15)
-        return fields

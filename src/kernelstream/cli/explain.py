@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import typer
 from rich.table import Table
 
 from kernelstream.anomaly import KernelNovelty
-from kernelstream.cli import options as opt
-from kernelstream.cli.failures import DATA, CommandError, report_failures
+from kernelstream.cli.arguments import ExplainArguments
+from kernelstream.cli.failures import DATA, CommandError
 from kernelstream.cli.modelfile import Stored, read, read_kernel_pca
 from kernelstream.cli.rejects import Rejects
-from kernelstream.cli.terminal import Screen, Watch
+from kernelstream.cli.terminal import RowProgress, Screen
 from kernelstream.estimators import RowExplanation
 from kernelstream.tables import Source
 
@@ -22,46 +21,25 @@ SPARKS = "▁▂▃▄▅▆▇█"
 OWN = ("rank", "file", "row", "error", "p_value", "causes")  # a kept column of that name is marked
 
 
-def explain(
-    model: opt.Model,
-    sources: Annotated[
-        list[str] | None,
-        typer.Argument(help="Rows, of which the strangest are explained; without any, components."),
-    ] = None,
-    top: Annotated[int, typer.Option(min=1, help="Rows, or components, to explain.")] = 10,
-    by: Annotated[int, typer.Option("--by", min=1, help="Columns to name for each.")] = 3,
-    keep: opt.Keep = None,
-    columns: opt.Columns = None,
-    reading: opt.Reading = opt.AS_IT_COMES,
-    quiet: opt.Quiet = False,
-    as_json: opt.Json = False,
-) -> None:
-    """Which columns make a component; with rows, which columns make the strangest of them strange.
-
-    Examples
-    --------
-      kernelstream explain model.safetensors
-
-      kernelstream explain model.safetensors today.parquet --top 20 --keep id
-    """
-    screen = Screen(as_json, quiet)
-    with report_failures(as_json):
-        stored = read(model) if sources else read_kernel_pca(model)
-        if not sources:
-            require_kept_rows(stored)
-            facts = component_facts(stored, by)[:top]
-            screen.result({"components": facts}, component_table(facts))
-            return
-        read_options = {**reading.of_source(columns, keep=keep), "carried_as_text": True}
-        source = stored.open_source(sources, read_options)
-        with Watch(screen, source, "looking at rows") as watch:
-            strange = strangest(stored, source, top, watch)
-        facts = row_facts(strange, explained(stored, strange, by))
-        screen.result({"rows": facts}, row_table(facts))
+def explain(given: ExplainArguments, screen: Screen) -> None:
+    """Explain components, or the rows with the largest error."""
+    if not given.sources:
+        stored = read_kernel_pca(given.model)
+        require_kept_rows(stored)
+        facts = component_facts(stored, given.by)[: given.top]
+        screen.result({"components": facts}, component_table(facts))
+        return
+    stored = read(given.model)
+    read_options = {**given.source_options(given.columns, keep=given.keep), "carried_as_text": True}
+    source = stored.open_source(given.sources, read_options)
+    with RowProgress(screen, source, "rows") as bar:
+        largest = rows_of_largest_error(stored, source, given.top, bar)
+    facts = row_facts(largest, explained(stored, largest, given.by))
+    screen.result({"rows": facts}, row_table(facts))
 
 
 @dataclass(frozen=True)
-class Strange:
+class ErrorRow:
     """A row among those of largest error."""
 
     error: float
@@ -71,11 +49,11 @@ class Strange:
     carried: dict[str, Any]
 
 
-def strangest(
-    stored: Stored, source: Source, top: int, watch: Watch, rejects: Rejects | None = None
-) -> list[Strange]:
+def rows_of_largest_error(
+    stored: Stored, source: Source, top: int, bar: RowProgress, rejects: Rejects | None = None
+) -> list[ErrorRow]:
     """The rows of largest error, the largest first; of equals those that came first."""
-    kept: list[Strange] = []
+    kept: list[ErrorRow] = []
     seen = 0
     for block in source:
         seen += len(block)
@@ -86,37 +64,37 @@ def strangest(
             least = kept[-1].error if len(kept) == top else -np.inf
             for i in np.flatnonzero(errors > least):
                 carried = block.carried.slice(int(i), 1).to_pylist()[0]
-                row = Strange(
+                row = ErrorRow(
                     float(errors[i]), block.file, int(block.rows[i]), block.X[i].copy(), carried
                 )
                 kept.append(row)
             kept = sorted(kept, key=lambda row: -row.error)[:top]
-        watch.update(len(block))
+        bar.update(len(block))
     if not seen:
         raise CommandError(DATA, "The source holds no good row.")
     return kept
 
 
 def errors_of(estimator: Any, X: np.ndarray) -> np.ndarray:
-    """How strange rows are: what a detector says, or the reconstruction error."""
+    """The anomaly scores of rows: of a detector, or the reconstruction error."""
     if isinstance(estimator, KernelNovelty):
         return -np.asarray(estimator.score_samples(X), dtype=float)
     return np.asarray(estimator.reconstruction_error(X), dtype=float)
 
 
-def explained(stored: Stored, strange: list[Strange], by: int) -> list[RowExplanation]:
+def explained(stored: Stored, largest: list[ErrorRow], by: int) -> list[RowExplanation]:
     """The columns behind rows, at most so many for each."""
     require_kept_rows(stored)
-    X = np.stack([row.x for row in strange])
+    X = np.stack([row.x for row in largest])
     return stored.estimator.explain(X, n_columns=by, feature_names=stored.names)
 
 
-def ranked(stored: Stored, strange: list[Strange]) -> list[RowExplanation]:
+def ranked(stored: Stored, largest: list[ErrorRow]) -> list[RowExplanation]:
     """The p-values of rows alone: against rows held back by a detector, or kept by a model."""
     if not isinstance(stored.estimator, KernelNovelty):
         require_kept_rows(stored)
-    shares = stored.estimator.p_values(np.stack([row.x for row in strange]))
-    return [RowExplanation(row.error, float(p), ()) for row, p in zip(strange, shares, strict=True)]
+    shares = stored.estimator.p_values(np.stack([row.x for row in largest]))
+    return [RowExplanation(row.error, float(p), ()) for row, p in zip(largest, shares, strict=True)]
 
 
 def require_kept_rows(stored: Stored) -> None:
@@ -130,7 +108,7 @@ def require_kept_rows(stored: Stored) -> None:
         )
 
 
-def row_facts(strange: list[Strange], told: list[RowExplanation]) -> list[dict[str, Any]]:
+def row_facts(largest: list[ErrorRow], told: list[RowExplanation]) -> list[dict[str, Any]]:
     """Rank, place, what was kept, error, p-value and causes of each row."""
     return [
         {
@@ -145,7 +123,7 @@ def row_facts(strange: list[Strange], told: list[RowExplanation]) -> list[dict[s
                 for cause in e.causes  # a value that is missing has no number
             ],
         }
-        for rank, (row, e) in enumerate(zip(strange, told, strict=True), 1)
+        for rank, (row, e) in enumerate(zip(largest, told, strict=True), 1)
     ]
 
 
@@ -161,12 +139,14 @@ def cause_words(causes: list[dict[str, Any]]) -> str:
 
 def row_table(rows: list[dict[str, Any]], causes: bool = True) -> Table:
     """The same for people."""
-    table = Table(title="Strangest rows", title_style="bold", title_justify="left", box=None)
+    table = Table(
+        title="Rows with the largest error", title_style="bold", title_justify="left", box=None
+    )
     carried = [name for name in rows[0] if name not in OWN]
     for name in ("", "row", *carried, "error", "p"):
         table.add_column(name, justify="right")
     if causes:
-        table.add_column("columns behind it")
+        table.add_column("contributing columns")
     for row in rows:
         table.add_row(
             str(row["rank"]),

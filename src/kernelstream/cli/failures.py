@@ -11,10 +11,8 @@ import sys
 from collections.abc import Iterator
 
 import typer
-from rich.console import Console
 
 from kernelstream.cli.wording import of_shell, of_source
-from kernelstream.tables import SourceError
 
 UNFORESEEN = 1
 USAGE = 2  # options that do not fit, or make no sense
@@ -48,16 +46,14 @@ class CommandError(Exception):
 
 @contextlib.contextmanager
 def report_failures(as_json: bool = False) -> Iterator[None]:
-    """Turn what is raised inside into one message on the standard error and an exit code."""
+    """Turn an exception inside into one message on the standard error and an exit code."""
     try:
         yield
     except CommandError as failure:
         cause = failure.__cause__
-        of_library = isinstance(cause, ValueError) and not isinstance(cause, SourceError)
+        of_library = isinstance(cause, ValueError) and not is_source_error(cause)
         message = of_shell(str(failure)) if of_library else str(failure)
         fail(failure.code, message, as_json)
-    except SourceError as problem:
-        fail(DATA, of_source(str(problem)), as_json)
     except KeyboardInterrupt:
         fail(INTERRUPTED, "Interrupted.", as_json)
     except BrokenPipeError:
@@ -68,9 +64,17 @@ def report_failures(as_json: bool = False) -> Iterator[None]:
         drop_output()
         fail(*of_system(problem), as_json)
     except ValueError as problem:  # the library's own words: parameters, rows, models
-        fail(DATA, of_shell(str(problem)), as_json)
+        in_words = of_source if is_source_error(problem) else of_shell
+        fail(DATA, in_words(str(problem)), as_json)
     except MemoryError as problem:
         fail(UNFORESEEN, f"{NO_MEMORY} ({problem})" if str(problem) else NO_MEMORY, as_json)
+
+
+def is_source_error(problem: BaseException) -> bool:
+    """Whether a problem is one of a source."""
+    from kernelstream.tables import SourceError
+
+    return isinstance(problem, SourceError)
 
 
 @contextlib.contextmanager
@@ -106,6 +110,8 @@ def fail(code: int, message: str, as_json: bool) -> None:
         if as_json:
             sys.stderr.write(json.dumps({"error": message, "exit_code": code}) + "\n")
         else:
+            from rich.console import Console
+
             console = Console(stderr=True, soft_wrap=True, highlight=False)
             console.print("[bold red]Error:[/] ", end="")
             console.print(message, markup=False)

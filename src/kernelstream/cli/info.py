@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import typer
 from rich.table import Table
 
 from kernelstream import kernels, papers
-from kernelstream.cli import options as opt
+from kernelstream.cli.arguments import InfoArguments
 from kernelstream.cli.check import column_facts, column_table
-from kernelstream.cli.failures import report_failures
 from kernelstream.cli.modelfile import (
     Stored,
     holds_monitor,
@@ -21,52 +19,38 @@ from kernelstream.cli.modelfile import (
     predicts,
     stored_in,
 )
-from kernelstream.cli.supervised import score_line
+from kernelstream.cli.prediction import score_line
 from kernelstream.cli.terminal import Screen, facts_table
 from kernelstream.estimators import KernelEstimator
 from kernelstream.plot.drawing import short_numbers
 from kernelstream.serialization import ModelFile
 from kernelstream.stream import Stream
 
-SHOWN = 20  # components in the table
 
-
-def info(
-    model: opt.Model,
-    components: Annotated[int, typer.Option(min=1, help="Lines of the table.")] = SHOWN,
-    as_json: opt.Json = False,
-) -> None:
-    """What a model is, what it saw, its components and its certificate.
-
-    Examples
-    --------
-      kernelstream info model.safetensors
-
-      kernelstream info model.safetensors --json | jq .explained_variance_ratio
-    """
-    screen = Screen(as_json)
-    with report_failures(as_json):
-        file = open_file(model)
-        if holds_monitor(file):
-            show_monitor(file, model, screen)
-            return
-        stored = stored_in(file, model, any_kind=True, half_done=True)
-        if not isinstance(stored.estimator, KernelEstimator):
-            show_other(stored, model, screen)
-            return
-        facts = facts_of(stored, model)
-        shown = [facts_table(summary(facts), title=str(model))]
-        shown += [] if stored.schema is None else [column_table(stored.schema, "Columns")]
-        if not predicts(stored.estimator):
-            rows = stored.stream.certificate.rows()
-            shown += [
-                component_table(facts, components),
-                facts_table(
-                    [row for row in rows if row[0] and not row[0].startswith("eigen")],
-                    title="Certificate: batch kernel PCA of all rows seen",
-                ),
-            ]
-        screen.result(facts, *shown)
+def info(given: InfoArguments, screen: Screen) -> None:
+    """Describe a model."""
+    model = given.model
+    file = open_file(model)
+    if holds_monitor(file):
+        show_monitor(file, model, screen)
+        return
+    stored = stored_in(file, model, any_kind=True, half_done=True)
+    if not isinstance(stored.estimator, KernelEstimator):
+        show_other(stored, model, screen)
+        return
+    facts = facts_of(stored, model)
+    shown = [facts_table(summary(facts), title=str(model))]
+    shown += [] if stored.schema is None else [column_table(stored.schema, "Columns")]
+    if not predicts(stored.estimator):
+        rows = stored.stream.certificate.rows()
+        shown += [
+            component_table(facts, given.components),
+            facts_table(
+                [row for row in rows if row[0] and not row[0].startswith("eigen")],
+                title="Certificate: batch kernel PCA of all rows seen",
+            ),
+        ]
+    screen.result(facts, *shown)
 
 
 def file_facts(path: Path, kind: str, release: str) -> dict[str, Any]:

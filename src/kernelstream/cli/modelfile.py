@@ -20,7 +20,7 @@ from kernelstream.cli.wording import of_shell
 from kernelstream.estimators import KernelEstimator, StoredEstimator, StreamingKernelPCA, check_rows
 from kernelstream.serialization import ModelFile, Replacement
 from kernelstream.stream import Components, Stream
-from kernelstream.tables import Source, TableModel, Target, Treatment
+from kernelstream.tables import Schema, Source, TableModel, Target
 
 try:
     import fcntl
@@ -38,7 +38,7 @@ class Stored:
 
     estimator: Any  # a KernelEstimator, as a rule
     names: tuple[str, ...] | None = None
-    schema: Treatment | None = None  # of a TableModel; an estimator of plain numbers has none
+    schema: Schema | None = None  # of a TableModel; an estimator of plain numbers has none
     origin: dict[str, Any] = field(default_factory=dict)
     progress: dict[str, Any] | None = None
     release: str = field(default_factory=lambda: kernelstream.__version__)  # that wrote it
@@ -75,7 +75,7 @@ class Stored:
             return Source(
                 sources,
                 **read_options,
-                treat=self.schema,
+                schema=self.schema,
                 n_features=self.stream.n_features,
                 dtype=self.stream.dtype,
                 target=target,
@@ -268,7 +268,7 @@ def read_monitor(path: Path) -> KernelMonitor:
     file = open_file(path)
     if not holds_monitor(file):
         raise CommandError(
-            MODEL, f"{path} holds no monitor: make one with 'kernelstream fit --monitor'."
+            MODEL, f"{path} holds no monitor: make one with 'kernelstream fit --detector monitor'."
         )
     return monitor_in(file, path)
 

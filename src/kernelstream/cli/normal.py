@@ -1,4 +1,4 @@
-"""Option ``--monitor`` of ``fit``: sensor columns, rows in time order, invalid rows as missing."""
+"""``fit --detector monitor``: sensor columns, rows in time order, invalid rows as missing."""
 
 from __future__ import annotations
 
@@ -12,32 +12,30 @@ import numpy as np
 from kernelstream import KernelMonitor
 from kernelstream.anomaly.monitor.parameters import settings_of
 from kernelstream.cli import options as opt
+from kernelstream.cli.arguments import FitArguments
 from kernelstream.cli.failures import DATA, USAGE, CommandError
 from kernelstream.cli.modelfile import history, require_apart
-from kernelstream.cli.parts import Parts
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.terminal import Screen, facts_table
 from kernelstream.cli.wording import of_shell
-from kernelstream.tables import Block, Source, Wishes
-from kernelstream.tables.treatment import Column, few
+from kernelstream.tables import Block, SchemaOptions, Source
+from kernelstream.tables.schema import few
 
-LAGS = "auto"
-MOST_BYTES = 2 << 30  # of rows that --monitor takes into memory
+MOST_BYTES = 2 << 30  # of rows that a monitor takes into memory
 
 
 def sensors(
-    sources: list[str], read_options: dict[str, Any], wishes: Wishes, screen: Screen
+    sources: list[str], read_options: dict[str, Any], wishes: SchemaOptions, screen: Screen
 ) -> Source:
     """The columns of numbers that a monitor watches, and what is said of the others.
 
-    Rows of a plant come as plain numbers, one by one: nothing is encoded or filled, and a sensor
-    that was constant, or equal to another one, is watched all the same. What a table has beside
-    sensors, an index, keys, counters, dates and words, is left out.
+    Rows of a plant come as plain numbers, one by one: nothing is encoded or filled. What a table
+    has beside sensors, an index, keys, counters, dates and words, is left out.
     """
     if read_options["columns"] is None and not any(word == "-" for word in sources):
-        looked = Source(sources, **read_options, treat=wishes)
-        if looked.treatment is not None and looked.named:
-            left_out = [column for column in looked.treatment if not is_sensor(column)]
+        looked = Source(sources, **read_options, schema=wishes)
+        if looked.schema is not None and looked.named:
+            left_out = [column for column in looked.schema if not column.is_plain]
             said: dict[str, list[str]] = {}
             for column in left_out:  # without the options that reasons name, which are not for it
                 why = "no plain numbers" if column.learned else column.reason.partition(" (--")[0]
@@ -47,12 +45,6 @@ def sensors(
             exclude = [glob.escape(column.name) for column in left_out if column.name]
             read_options = {**read_options, "exclude": [*read_options["exclude"], *exclude]}
     return Source(sources, **read_options)
-
-
-def is_sensor(column: Column) -> bool:
-    """Whether a monitor watches a column: numbers as any reader gives them, moving or not."""
-    still = column.reason.startswith("constant") or column.reason.startswith("the same as")
-    return column.is_plain or (still and not column.learned)
 
 
 def with_gaps(block: Block) -> np.ndarray:
@@ -65,27 +57,15 @@ def with_gaps(block: Block) -> np.ndarray:
     return X[np.argsort(np.concatenate([block.rows, [bad.row for bad in block.bad]]))]
 
 
-def new_monitor(
-    limits: dict[str, Any], lags: str = LAGS, basis: str = "auto", seed: int | None = None
-) -> KernelMonitor:
-    """A monitor with the parameters that options give.
-
-    ``limits`` are those that say how often it may be wrong.
-    """
+def new_monitor(basis: str = "auto", **parameters: Any) -> KernelMonitor:
+    """A monitor with the parameters that options give; ``basis`` is a number of landmarks."""
     if not basis.isdecimal():
-        raise CommandError(USAGE, f"--monitor takes a number of points as basis; got {basis!r}.")
-    if lags != LAGS and not lags.isdecimal():
-        raise CommandError(USAGE, f"--lags must be a number or 'auto'; got {lags!r}.")
-    monitor = KernelMonitor(
-        **limits,
-        lags=lags if lags == LAGS else opt.whole_number(lags, "--lags"),
-        basis=opt.whole_number(basis, "--basis"),
-        random_state=seed,
-    )
+        raise CommandError(USAGE, f"A monitor takes a number as --basis; got {basis!r}.")
+    monitor = KernelMonitor(basis=opt.whole_number(basis, "--basis"), **parameters)
     try:
         settings_of(monitor)
     except ValueError as problem:
-        options = {"alpha": "--alpha", "lags": "--lags", "n_points": "--basis"}
+        options = {"alpha": "--alpha", "lags": "lags", "n_points": "--basis"}
         raise CommandError(USAGE, of_shell(str(problem), options)) from problem
     return monitor
 
@@ -130,31 +110,25 @@ def keys_of(block: Block) -> list[Any]:
     return [keys[i] for i in order]
 
 
-def fit_monitor(
-    source: Source,
-    output: Path,
-    limits: dict[str, Any],
-    lags: str,
-    parts: Parts,
-    rejects: Path | None,
-    screen: Screen,
-) -> None:
-    """``fit --monitor``: learn normal operation from rows in the order of time."""
+def fit_monitor(given: FitArguments, monitor: KernelMonitor, screen: Screen) -> None:
+    """Fit a monitor to rows of normal operation in order of time."""
     began = time.perf_counter()
-    monitor = new_monitor(limits, lags, parts.basis, parts.seed)
-    rows, _, bad = read_normal(source, output, rejects)
+    read_options = given.source_options(given.columns, given.exclude)
+    read_options["dtype"] = opt.text_settings(given.read).get("dtype", "auto")
+    source = sensors(given.sources, read_options, given.wishes(given.read), screen)
+    rows, _, n_invalid = read_normal(source, given.output, given.rejects)
     monitor.fit(rows)
     if source.named:
         monitor.feature_names_in_ = np.array(source.names, dtype=object)
-    monitor.save(output)
-    n_good = len(rows) - bad
-    facts = history([f.path for f in source.files], n_good, bad)
-    facts |= {"model": str(output), "seconds": time.perf_counter() - began}
+    monitor.save(given.output)
+    n_valid = len(rows) - n_invalid
+    facts = history([f.path for f in source.files], n_valid, n_invalid)
+    facts |= {"model": str(given.output), "seconds": time.perf_counter() - began}
     shown = [
-        ("rows of normal operation", f"{n_good:,} in {facts['seconds']:.1f} s"),
-        ("share of alarms in normal rows", f"{limits['alpha']:g}"),
-        ("monitor", str(output)),
+        ("rows of normal operation", f"{n_valid:,} in {facts['seconds']:.1f} s"),
+        ("share of alarms in normal rows", f"{monitor.alpha:g}"),
+        ("monitor", str(given.output)),
     ]
-    if limits["false_events_per_day"] is not None:
-        shown[1] = ("false events a day", f"{limits['false_events_per_day']:g}")
-    screen.result(facts, facts_table(shown), output=output)
+    if monitor.false_events_per_day is not None:
+        shown[1] = ("false events a day", f"{monitor.false_events_per_day:g}")
+    screen.result(facts, facts_table(shown), output=given.output)

@@ -1,38 +1,45 @@
-"""Shared options of commands: sources, formats, missing values, column types, durations.
+"""Options that several commands share, and the values that their texts mean.
 
-A group is a dataclass. A command that takes one has its fields as options: ``flat`` shows typer the
-command with the fields of its groups in their place.
+The arguments of a command are a frozen dataclass: a field is an argument or an option, and its type
+says which one to typer. Groups of options are base classes. Nothing heavy is imported here, so that
+``--help`` answers at once.
 """
 
 from __future__ import annotations
 
-import inspect
+import ast
 import math
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, is_dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kernelstream.cli import completion, light
+from kernelstream.cli import completion
 from kernelstream.cli.failures import USAGE, CommandError
-from kernelstream.cli.wording import of_shell
 
 if TYPE_CHECKING:
-    from kernelstream.tables import Wishes
+    from kernelstream.tables import SchemaOptions
+
+# Panels of the help. Options of the expert panels are shown by --help, but not by -h.
+MODEL = "Model"
+INPUT = "Input"
+EXPERT = "Expert"
+EXPERT_PANELS = (INPUT, EXPERT)
+SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
 class OnBadRows(StrEnum):
-    """What to do with a row that has a missing value, or text for a number."""
+    """What happens to a row with a missing value, or with text for a number."""
 
     error = "error"
     skip = "skip"
 
 
-class Format(StrEnum):
+class InputFormat(StrEnum):
     """Formats of sources."""
 
     parquet = "parquet"
@@ -43,131 +50,137 @@ class Format(StrEnum):
     npz = "npz"
 
 
-class Number(StrEnum):
-    """Types of the rows."""
+class Missing(StrEnum):
+    """What happens to a missing value."""
 
-    auto = "auto"
-    float32 = "float32"
-    float64 = "float64"
+    fill = "fill"
+    bad = "bad"
 
-
-READING = "Reading"
-COLUMNS = "Columns"
-SAFETY = "Safety"
-_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 Sources = Annotated[
     list[str],
     typer.Argument(
-        help="Files, folders, globs, - for the standard input, or a kafka://, mqtt://, opcua:// or "
-        "sql: address (of kernelstream-plant)."
+        metavar="SOURCE",
+        help="Files, folders, patterns, - for the standard input, or a kafka://, mqtt://, opcua:// "
+        "or sql: address (with kernelstream-plant).",
+        show_default=False,
     ),
 ]
-Model = Annotated[Path, typer.Argument(help="A model file.")]
-Output = Annotated[Path, typer.Option("-o", "--output", help="Where to write.")]
-Json = Annotated[bool, typer.Option("--json", help="Result and errors as JSON, for machines.")]
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress and no remarks.")]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.", show_default=False)]
+Output = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="Output file.")]
+Json = Annotated[bool, typer.Option("--json", help="Write results and errors as JSON.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Show no progress and no remarks.")]
 Columns = Annotated[
     str | None,
     typer.Option(
-        help="Columns to learn: names or patterns, 'a,b,sensor_*'. Default: see check.",
+        metavar="NAMES",
+        help="Columns to use: names or patterns, 'a,b,sensor_*'.",
         autocompletion=completion.columns,
     ),
 ]
 Exclude = Annotated[
     str | None,
     typer.Option(
-        help="Columns to leave out: names or patterns.", autocompletion=completion.columns
+        metavar="NAMES",
+        help="Columns to exclude: names or patterns.",
+        autocompletion=completion.columns,
+    ),
+]
+Keep = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAMES",
+        help="Columns to copy to the output: names or patterns, or 'all'.",
+        autocompletion=completion.columns,
     ),
 ]
 WeightColumn = Annotated[
     str | None,
-    typer.Option(help="Column with the weight of each row.", autocompletion=completion.column),
-]
-Limit = Annotated[int | None, typer.Option(min=1, help="End after so many good rows.")]
-Keep = Annotated[
-    str | None,
     typer.Option(
-        help="Columns to carry through: names or patterns, or 'all'.",
-        autocompletion=completion.columns,
+        metavar="NAME",
+        help="Column with the weight of each row.",
+        autocompletion=completion.column,
     ),
 ]
-BadRows = Annotated[
-    OnBadRows,
-    typer.Option("--on-bad-rows", help="A bad row is an error that names it, or is passed over."),
-]
+Force = Annotated[bool, typer.Option("--force", help="Replace an existing model.")]
 RejectsFile = Annotated[
-    Path | None, typer.Option("--rejects", help="List rows that were passed over here (NDJSON).")
-]
-FormatOption = Annotated[
-    Format | None,
-    typer.Option("--format", help="Where names do not tell.", rich_help_panel=READING),
-]
-Array = Annotated[
-    str | None, typer.Option(help="Which array of .npz archives.", rich_help_panel=READING)
-]
-Delimiter = Annotated[str | None, typer.Option(help="Of CSV files.", rich_help_panel=READING)]
-Header = Annotated[
-    bool | None,
+    Path | None,
     typer.Option(
-        "--header/--no-header",
-        help="Whether CSV files begin with names. Default: unless the first line is all numbers.",
-        rich_help_panel=READING,
+        "--rejects",
+        metavar="FILE",
+        help="List skipped rows in this file (NDJSON).",
+        rich_help_panel=EXPERT,
     ),
 ]
-Encoding = Annotated[
-    str | None,
+ReadSettings = Annotated[
+    list[str] | None,
     typer.Option(
-        help="Of text: utf-8, utf-16, latin-1, … Default: as it looks.", rich_help_panel=READING
+        "--read",
+        metavar="NAME=VALUE",
+        help="How text is read, if it is not recognized: delimiter, header (true or false), "
+        "encoding, decimal, thousands; array of .npz files; dtype (float32, float64). Repeatable.",
+        rich_help_panel=INPUT,
     ),
 ]
 Settings = Annotated[
     Path | None,
     typer.Option(
+        metavar="FILE",
         help="File with users, passwords and certificates of a broker or server.",
-        rich_help_panel=READING,
+        rich_help_panel=INPUT,
     ),
 ]
 Database = Annotated[
     str | None,
     typer.Option(
-        help="Database of sql: sources; a PostgreSQL address or a file.", rich_help_panel=READING
+        metavar="ADDRESS",
+        help="Database of sql: sources: a PostgreSQL address or a file.",
+        rich_help_panel=INPUT,
     ),
 ]
-CheckpointEvery = Annotated[
-    str | None,
+Seed = Annotated[int, typer.Option(metavar="N", help="Random seed.", rich_help_panel=EXPERT)]
+ParameterSettings = Annotated[
+    list[str] | None,
     typer.Option(
-        help="Save model and position so often, '60s' or '5m', beside the output.",
-        rich_help_panel=SAFETY,
+        "--set",
+        metavar="NAME=VALUE",
+        help="Another parameter of the estimator, such as certify=tight. Repeatable.",
+        rich_help_panel=EXPERT,
     ),
-]
-Resume = Annotated[
-    bool,
-    typer.Option(
-        "--resume", help="Go on from the checkpoint if there is one.", rich_help_panel=SAFETY
-    ),
-]
-Force = Annotated[
-    bool,
-    typer.Option("--force", help="Replace a model that is there.", rich_help_panel=SAFETY),
 ]
 
 
-@dataclass(frozen=True)
-class Reading:
+@dataclass(frozen=True, kw_only=True)
+class ScreenOptions:
+    """What a command prints."""
+
+    quiet: Quiet = False
+    as_json: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputOptions:
     """How sources are read."""
 
-    limit: Limit = None
-    on_bad_rows: BadRows = OnBadRows.error
-    format: FormatOption = None
-    array: Array = None
-    delimiter: Delimiter = None
-    header: Header = None
-    encoding: Encoding = None
+    limit: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Stop after N valid rows.")
+    ] = None
+    on_bad_rows: Annotated[
+        OnBadRows,
+        typer.Option("--on-bad-rows", help="Stop at an invalid row, or skip it."),
+    ] = OnBadRows.error
+    format: Annotated[
+        InputFormat | None,
+        typer.Option(
+            help="Input format, if it cannot be inferred from the file name.",
+            rich_help_panel=INPUT,
+        ),
+    ] = None
+    read: ReadSettings = None
     settings: Settings = None
     db: Database = None
 
-    def of_source(
+    def source_options(
         self,
         columns: str | None = None,
         exclude: str | None = None,
@@ -175,11 +188,11 @@ class Reading:
         keep: str | None = None,
     ) -> dict[str, Any]:
         """These options, and those about columns, as those of a Source."""
-        from kernelstream.tables import Connection
-        from kernelstream.tables.feeds import read_settings
+        from kernelstream.tables import Connection, read_settings
 
+        settings = text_settings(self.read)
         return dict(
-            connection=Connection(read_settings(self.settings), self.db, tell=remark),
+            connection=Connection(read_settings(self.settings), self.db, tell=print_remark),
             columns=column_list(columns),
             exclude=column_list(exclude) or [],
             weight_column=weight_column,
@@ -187,92 +200,162 @@ class Reading:
             on_bad_rows=self.on_bad_rows.value,
             limit=self.limit,
             format=None if self.format is None else self.format.value,
-            array=self.array,
-            delimiter=one_character(self.delimiter),
-            header=self.header,
-            encoding=self.encoding,
+            array=settings.get("array"),
+            delimiter=settings.get("delimiter"),
+            header=settings.get("header"),
+            encoding=settings.get("encoding"),
         )
 
 
-def remark(text: str) -> None:
-    """What a source says while it is read, for people."""
-    typer.echo(text, err=True)
+@dataclass(frozen=True, kw_only=True)
+class ColumnOptions:
+    """Which columns are learned, and as what."""
 
-
-AS_IT_COMES = Reading()
-
-
-class Missing(StrEnum):
-    """What a missing value is."""
-
-    fill = "fill"
-    bad = "bad"
-
-
-@dataclass(frozen=True)
-class Understanding:
-    """What columns are, where they are not understood as they should be."""
-
+    columns: Columns = None
+    exclude: Exclude = None
     treat: Annotated[
         str | None,
         typer.Option(
-            help="What columns are: 'zip=category,when=calendar,id=number,note=out'. "
-            "Names or patterns; number, boolean, category, codes, calendar or out.",
-            rich_help_panel=COLUMNS,
+            metavar="NAME=TYPE,...",
+            help="Types of columns: 'zip=category,when=calendar,id=number,note=out'. Names or "
+            "patterns; number, boolean, category, codes, calendar or out.",
+            rich_help_panel=INPUT,
             autocompletion=completion.uses,
-        ),
-    ] = None
-    decimal: Annotated[
-        str | None,
-        typer.Option(
-            help="Decimal sign of numbers in text, . or , Default: as it looks.",
-            rich_help_panel=COLUMNS,
-        ),
-    ] = None
-    thousands: Annotated[
-        str | None,
-        typer.Option(
-            help="Sign between thousands in text. Default: as it looks.", rich_help_panel=COLUMNS
         ),
     ] = None
     missing: Annotated[
         Missing,
         typer.Option(
-            help="Missing values are filled by the model, or make their row a bad one.",
-            rich_help_panel=COLUMNS,
+            help="Fill missing values, or treat their rows as invalid.", rich_help_panel=INPUT
         ),
     ] = Missing.fill
 
-    def wishes(self) -> Wishes:
+    def wishes(self, read: list[str] | None) -> SchemaOptions:
         """The same for a Source."""
-        from kernelstream.tables import Wishes
+        from kernelstream.cli.wording import of_shell
+        from kernelstream.tables import SchemaOptions
 
-        treat = {}
-        for item in column_list(self.treat) or []:
-            name, equals, use = item.rpartition("=")
-            if not equals:
-                raise CommandError(USAGE, f"--treat {item!r}: write NAME=KIND, as zip=category.")
-            treat[name.strip()] = use.strip()
+        settings = text_settings(read)
         try:
-            return Wishes(
-                treat=treat,
-                decimal=self.decimal,
-                thousands=self.thousands,
+            return SchemaOptions(
+                treat=assignments(column_list(self.treat), "--treat", "zip=category"),
+                decimal=settings.get("decimal"),
+                thousands=settings.get("thousands"),
                 missing=self.missing.value,
             )
         except ValueError as problem:
-            own = {"decimal": "--decimal", "missing": "--missing"}
+            own = {"decimal": "--read decimal", "missing": "--missing"}
             raise CommandError(USAGE, of_shell(str(problem), own)) from problem
 
 
-AS_IT_LOOKS = Understanding()
+@dataclass(frozen=True, kw_only=True)
+class CheckpointOptions:
+    """What a run that was stopped can be resumed from."""
+
+    checkpoint_every: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Save a checkpoint beside the output at this interval: 60s, 5m or 1h.",
+            rich_help_panel=EXPERT,
+        ),
+    ] = None
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Continue from the checkpoint, if there is one.",
+            rich_help_panel=EXPERT,
+        ),
+    ] = False
+    rejects: RejectsFile = None
 
 
-def one_character(delimiter: str | None) -> str | None:
-    r"""What stands between cells; ``\t``, as a shell hands it on, is a tab."""
+def print_remark(text: str) -> None:
+    """Print what a source has to say while it is read."""
+    typer.echo(text, err=True)
+
+
+READABLE = ("array", "decimal", "delimiter", "dtype", "encoding", "header", "thousands")
+
+
+def text_settings(pairs: list[str] | None) -> dict[str, Any]:
+    r"""The settings of ``--read``.
+
+    Examples
+    --------
+    >>> text_settings(["delimiter=;", "header=false"])
+    {'delimiter': ';', 'header': False}
+    """
+    settings: dict[str, Any] = dict(assignments(pairs, "--read", "delimiter=';'", strip=False))
+    for name in settings:
+        if name not in READABLE:
+            raise CommandError(USAGE, f"--read knows {', '.join(READABLE)}; got {name!r}.")
+    if "delimiter" in settings:
+        settings["delimiter"] = one_character(settings["delimiter"])
+    if "header" in settings:
+        if settings["header"] not in ("true", "false"):
+            raise CommandError(
+                USAGE, f"--read header must be true or false; got {settings['header']!r}."
+            )
+        settings["header"] = settings["header"] == "true"
+    if settings.get("dtype", "float32") not in ("float32", "float64"):
+        raise CommandError(
+            USAGE, f"--read dtype must be float32 or float64; got {settings['dtype']!r}."
+        )
+    return settings
+
+
+def assignments(
+    pairs: Sequence[str] | None, option: str, example: str, strip: bool = True
+) -> dict[str, str]:
+    """Texts ``name=value`` as a dictionary."""
+    values = {}
+    for pair in pairs or ():
+        # A pattern of columns may have an equals sign, a value may as well.
+        name, equals, value = pair.rpartition("=") if strip else pair.partition("=")
+        if not equals:
+            raise CommandError(USAGE, f"{option} {pair!r}: write NAME=VALUE, such as {example}.")
+        values[name.strip()] = value.strip() if strip else value
+    return values
+
+
+def parameter_settings(pairs: Sequence[str] | None) -> dict[str, Any]:
+    """The parameters of ``--set``, whose texts are numbers, truth values, lists or words.
+
+    Examples
+    --------
+    >>> parameter_settings(["certify=tight", "center=false"])
+    {'certify': 'tight', 'center': False}
+    """
+    texts = assignments(pairs, "--set", "certify=tight", strip=False)
+    return {name: literal(text) for name, text in texts.items()}
+
+
+def literal(text: str) -> Any:
+    """The number, truth value or list that a text writes; other texts are words.
+
+    Examples
+    --------
+    >>> literal("0.5"), literal("true"), literal("none"), literal("tight")
+    (0.5, True, None, 'tight')
+    """
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    try:
+        return ast.literal_eval(text)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return text
+
+
+def one_character(delimiter: str) -> str:
+    r"""The character between cells; ``\t``, as a shell passes it on, is a tab."""
     character = "\t" if delimiter == "\\t" else delimiter
-    if character is not None and len(character) != 1:
-        raise CommandError(USAGE, f"--delimiter must be one character, or \\t; got {delimiter!r}.")
+    if len(character) != 1:
+        raise CommandError(
+            USAGE, f"--read delimiter must be one character, or \\t; got {delimiter!r}."
+        )
     return character
 
 
@@ -288,7 +371,7 @@ def seconds(text: str | None) -> float | None:
         return None
     words = re.fullmatch(r"\s*([0-9.]+)\s*(s|m|min|h|)\s*", text)
     try:
-        value = float(words[1]) * _UNITS[words[2]] if words else math.nan
+        value = float(words[1]) * SECONDS[words[2]] if words else math.nan
     except ValueError:
         value = math.nan
     if not value >= 0:
@@ -296,18 +379,18 @@ def seconds(text: str | None) -> float | None:
     return value
 
 
-def whole_number(digits: str, what: str) -> int:
+def whole_number(digits: str, name: str) -> int:
     """The number that digits write; Python refuses to read thousands of them."""
     try:
         return int(digits)
     except ValueError as problem:
         raise CommandError(
-            USAGE, f"{what} has a number of {len(digits)} digits: write a smaller one."
+            USAGE, f"{name} has a number of {len(digits)} digits: write a smaller one."
         ) from problem
 
 
 def components(text: str | None) -> int | float | str | None:
-    """A number of components, a share of the variance below 1, ``all``, or ``auto``."""
+    """A number of components, a fraction of the variance below 1, ``all``, or ``auto``."""
     if text is None or text == "all":
         return None
     if text == "auto":
@@ -316,7 +399,7 @@ def components(text: str | None) -> int | float | str | None:
         return whole_number(text, "--components") if text.isdecimal() else float(text)
     except ValueError as problem:
         raise CommandError(
-            USAGE, f"--components {text!r}: write a number, a share such as 0.95, all, or auto."
+            USAGE, f"--components {text!r}: write a number, a fraction such as 0.95, all, or auto."
         ) from problem
 
 
@@ -326,43 +409,5 @@ def column_list(text: str | None) -> list[str] | None:
 
 
 def kept_columns(text: str | None) -> list[str] | None:
-    """Columns to carry through: names, or ``all`` (None) for those that are not learned."""
+    """Columns to copy: names, or ``all`` (None) for those that are not learned."""
     return None if text == "all" else column_list(text) or []
-
-
-def flat(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with the fields of its groups as parameters of its own, for typer."""
-    parameters = _parameters(command)
-
-    def run(**given: Any) -> None:
-        if light.standing_in:
-            raise light.RunWanted
-        _call(command, given)
-
-    run.__name__, run.__doc__ = command.__name__, command.__doc__
-    run.__annotations__ = {name: p.annotation for name, p in parameters.items()}
-    run.__signature__ = inspect.Signature(list(parameters.values()))  # type: ignore[attr-defined]
-    return run
-
-
-def _parameters(taker: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """Parameters of a command or a group, those of groups in the place of the groups."""
-    hints = get_type_hints(taker, include_extras=True)
-    parameters: dict[str, inspect.Parameter] = {}
-    for name, parameter in inspect.signature(taker).parameters.items():
-        if is_dataclass(hints[name]):
-            parameters |= _parameters(hints[name])
-        else:
-            kind = inspect.Parameter.KEYWORD_ONLY
-            parameters[name] = parameter.replace(annotation=hints[name], kind=kind)
-    return parameters
-
-
-def _call(taker: Callable[..., Any], given: dict[str, Any]) -> Any:
-    hints = get_type_hints(taker, include_extras=True)
-    return taker(
-        **{
-            name: _call(hints[name], given) if is_dataclass(hints[name]) else given[name]
-            for name in inspect.signature(taker).parameters
-        }
-    )

@@ -17,7 +17,7 @@ from kernelstream.estimators import KernelEstimator
 from kernelstream.serialization import Replacement
 from kernelstream.tables import Source
 
-LOOK_EVERY = 2.0  # seconds between two looks at the explained variance, which cost a little
+EVALUATE_EVERY = 2.0  # seconds: the explained variance costs a little
 REFRESH = 0.2
 LOG_EVERY = 10.0  # seconds between two lines where there is no terminal
 
@@ -59,23 +59,18 @@ class Screen:
                 (self.error if taken else self.out).print(item)
 
 
-class Watch:
-    """A progress bar with rows per second, basis points, explained variance and time left.
+class RowProgress:
+    """A progress bar with rows per second, landmarks, explained variance and time left.
 
-    Without a terminal it is a line now and then. The work goes from a share of the whole, where it
-    is ``begun``, to another, ``done``: it may be one of two passes.
+    Without a terminal it is a line every ten seconds.
     """
 
-    def __init__(
-        self, screen: Screen, source: Source, title: str, begun: float = 0.0, done: float = 1.0
-    ):
+    def __init__(self, screen: Screen, source: Source, title: str):
         self.source, self.screen, self.title = source, screen, title
-        self.begun, self.done = begun, done
-        self.logged = time.monotonic()
-        self.began = time.monotonic()
-        self.looked = self.drawn = 0.0
-        self.seen = ""
-        self.rows = 0
+        self.began = self.logged = time.monotonic()
+        self.evaluated = self.drawn = 0.0
+        self.model_text = ""
+        self.n_rows = 0
         self.bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=12),
@@ -88,7 +83,7 @@ class Watch:
         )
         self.task = self.bar.add_task(title, total=None if source.from_pipe else 1.0, facts="")
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> RowProgress:
         self.bar.start()
         return self
 
@@ -97,40 +92,34 @@ class Watch:
             self.bar.stop()
 
     def update(self, n: int, estimator: KernelEstimator | None = None) -> None:
-        """More rows were worked on."""
-        self.rows += n
+        """Count more rows; with an estimator, show its explained variance now and then."""
+        self.n_rows += n
         now = time.monotonic()
         if self.bar.disable and now - self.logged >= LOG_EVERY:
             self.logged = now
             self.screen.say(self.line(now - self.began))
         if self.bar.disable or now - self.drawn < REFRESH:
             return
-        if estimator is not None and now - self.looked > LOOK_EVERY:
-            share = float(estimator.stream_.components.explained_variance_ratio.sum())
+        if estimator is not None and now - self.evaluated > EVALUATE_EVERY:
+            ratio = float(estimator.stream_.components.explained_variance_ratio.sum())
             points = len(getattr(estimator, "basis_points_", ()))
-            self.seen = f", {points} points, {share:.1%} variance"
-            # A look may cost much with many points: never more than a few per cent of the time.
-            self.looked = time.monotonic() + 20 * (time.monotonic() - now)
-        rate = self.rows / max(now - self.began, 1e-9)
-        facts = f"{self.rows:,} rows, {rate:,.0f}/s{self.seen}"
+            self.model_text = f", {points} points, {ratio:.1%} variance"
+            # It may cost much with many landmarks: never more than a few per cent of the time.
+            self.evaluated = time.monotonic() + 20 * (time.monotonic() - now)
+        rate = self.n_rows / max(now - self.began, 1e-9)
+        facts = f"{self.n_rows:,} rows, {rate:,.0f}/s{self.model_text}"
         self.drawn = now
-        self.bar.update(self.task, completed=self.share(), facts=facts)
-
-    def share(self) -> float:
-        """How much of the whole is done."""
-        return self.begun + (self.done - self.begun) * self.source.fraction()
+        self.bar.update(self.task, completed=self.source.fraction(), facts=facts)
 
     def line(self, seconds: float) -> str:
         """The same in a line, for a log."""
         done = ""
-        if not self.source.from_pipe:
-            share = self.share()
-            left = seconds * (1.0 - share) / max(share - self.begun, 1e-9)
-            minutes, rest = divmod(round(left), 60)
-            time_left = f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
-            done = f"{share:.0%}, {time_left} left, " if share > self.begun else ""
-        rate = self.rows / max(seconds, 1e-9)
-        return f"{self.title}: {done}{self.rows:,} rows, {rate:,.0f} rows/s"
+        fraction = 0.0 if self.source.from_pipe else self.source.fraction()
+        if fraction > 0.0:
+            minutes, rest = divmod(round(seconds * (1.0 - fraction) / fraction), 60)
+            done = f"{fraction:.0%}, {minutes // 60}:{minutes % 60:02d}:{rest:02d} left, "
+        rate = self.n_rows / max(seconds, 1e-9)
+        return f"{self.title}: {done}{self.n_rows:,} rows, {rate:,.0f} rows/s"
 
 
 def facts_table(rows: list[tuple[str, str]], title: str | None = None) -> Table:

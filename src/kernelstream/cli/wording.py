@@ -14,13 +14,11 @@ from functools import cache
 OPTIONS = {
     "n_components": "--components",
     "random_state": "--seed",
-    "false_events_per_day": "--false-events-per-day",
-    "interval(?=, the seconds)": "--interval",
     "image_shape": "--image-shape",
     "on_bad_rows": "--on-bad-rows",
 }
 # Of an estimator, said as name='value'.
-GIVEN = ("kernel", "gamma", "basis", "tracker", "preimage", "robust", "certify", "forgetting")
+GIVEN = ("kernel", "gamma", "basis", "forgetting")
 PHRASES = (
     (r"\bfit\(until=\.\.\.\)", "--until"),
     (r", or None for all components", ", or all"),
@@ -33,6 +31,8 @@ PHRASES = (
     (r"^(?:Kernel\w+|Streaming\w+|\w+KernelPCA): ", ""),
 )
 PLAIN = (
+    (r"(?<==)True\b", "true"),
+    (r"(?<==)False\b", "false"),
     (r"\ban integer\b", "a whole number"),
     (r"\binteger\b", "whole number"),
     (r"(?<=got )None\b|(?<= and )None\b", "nothing"),
@@ -44,10 +44,10 @@ VALUE = r"(?:=(['\"]?)([^\s'\",;]+)\1)?"
 def parts() -> dict[str, str]:
     """What classes of parts are called on the command line."""
     from kernelstream import kernels, landmarks, papers, preimages, trackers
-    from kernelstream.cli.methods import STEPS
 
     called = {kind.__name__: name for name, kind in kernels.NAMES.items()}
-    for registry in (landmarks.NAMES, papers.LANDMARKS, trackers.NAMES, papers.TRACKERS, STEPS):
+    registries = (landmarks.NAMES, papers.LANDMARKS, trackers.NAMES, papers.TRACKERS)
+    for registry in (*registries, papers.SCHEDULES):
         called |= {kind.__name__: name for name, kind in registry.items()}
     for name, kind in preimages.NAMES.items():
         called.setdefault(kind.__name__, name)
@@ -94,7 +94,7 @@ def of_source(message: str) -> str:
     'Pass over such rows with --on-bad-rows skip.'
     """
     message = re.sub(r" \((?:on_bad_rows|columns|array|missing)=[^()]*\)", "", message)
-    return message.replace("array=... or --array", "--array")
+    return message
 
 
 def option_of(name: str) -> str:

@@ -31,7 +31,7 @@ from kernelstream.arrays.namespaces import (
 from kernelstream.arrays.threads import cores, in_threads, tiles
 from kernelstream.serialization.part import check_choice
 from kernelstream.stream.buffer import MOST_OF_A_ROW
-from kernelstream.stream.scaling import Filled
+from kernelstream.stream.imputation import Imputation
 from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream
 
@@ -153,7 +153,7 @@ def _is_plain(X: Any, estimator: BaseEstimator) -> bool:
 
 def fills(estimator: BaseEstimator) -> bool:
     """Whether the estimator fills missing values."""
-    return isinstance(getattr(estimator, "scale", None), Filled)
+    return isinstance(getattr(estimator, "scale", None), Imputation)
 
 
 def _validated(estimator: BaseEstimator, X: Any, reset: bool) -> Array:

@@ -23,6 +23,7 @@ from kernelstream.estimators.explain import RowExplanation, explain_rows
 from kernelstream.kernels import Kernel
 from kernelstream.serialization.part import as_number, check_choice, check_count
 from kernelstream.stream import scaling
+from kernelstream.stream.imputation import Imputation
 from kernelstream.stream.step import Chain
 from kernelstream.stream.stream import Stream
 
@@ -90,7 +91,7 @@ class KernelEstimator(StreamEstimator):
     @property
     def fills(self) -> bool:
         """Whether missing values are filled, instead of being an error."""
-        return isinstance(self.scale, scaling.Filled)
+        return isinstance(self.scale, Imputation)
 
     def fill_missing(self) -> Self:
         """Fill missing values from the next ``fit`` on, with means over rows that are near.
@@ -108,7 +109,7 @@ class KernelEstimator(StreamEstimator):
         >>> StreamingKernelPCA(2, random_state=0).fill_missing().fit(X).n_samples_seen_
         500
         """
-        self.scale = scaling.Filled(self.scale)
+        self.scale = Imputation(self.scale)
         return self
 
     # -- queries

@@ -188,19 +188,25 @@ def by_target(kernel: Any, rows: np.ndarray, y: Any, probe: str, rng: np.random.
         return 1.0 - ((told - targets[back]) ** 2)[:, 0] / around
 
     numbers = [r for r in TRIED if r < len(rows) // 3] or [1]
-    gammas = kernel.gamma * np.array(choosing.FACTORS)
-    success = np.zeros((len(gammas), len(numbers), len(rows)))
     order = rng.permutation(len(rows))
-    for back in np.array_split(order, FOLDS if len(rows) <= FEW else FEWER_FOLDS):
-        seen = np.setdiff1d(order, back)
-        for i, gamma in enumerate(map(float, gammas)):
-            chosen = kernel.copy().set_params(gamma=gamma)
+    method = linear_probe if probe == "linear" else neighbours_probe
+
+    def success_of(gamma: float) -> np.ndarray:
+        success = np.zeros((len(numbers), len(rows)))
+        chosen = kernel.copy().set_params(gamma=gamma)
+        for back in np.array_split(order, FOLDS if len(rows) <= FEW else FEWER_FOLDS):
+            seen = np.setdiff1d(order, back)
             S, B = choosing.scores_of(chosen, rows[seen], rows[back], numbers[-1])
             for j, r in enumerate(numbers):
-                method = linear_probe if probe == "linear" else neighbours_probe
-                success[i, j, back] = judged(method(S[:, :r], targets[seen], B[:, :r]), back)
-    score = success.mean(axis=2)
+                success[j, back] = judged(method(S[:, :r], targets[seen], B[:, :r]), back)
+        return success
+
+    def best(success: np.ndarray) -> int:
+        return int(success[:, as_good_as_the_best(success)[1]].mean(axis=1).argmax())
+
+    gammas, success = choosing.on_widened_grid(kernel.gamma, success_of, best)
     i, j = as_good_as_the_best(success)
+    score = success.mean(axis=2)
     curve = [
         {"gamma": float(gammas[a]), "n_components": numbers[b], "score": float(score[a, b])}
         for a in range(len(gammas))

@@ -22,7 +22,8 @@ from kernelstream.arrays.draws import uniforms
 from kernelstream.arrays.namespaces import is_foreign, is_sparse, take_rows
 from kernelstream.arrays.threads import cores
 from kernelstream.certificates import ConfidenceBounds
-from kernelstream.certificates.drawn import Wider, statement_of_draws
+from kernelstream.certificates.confidence import bounds_of_draws
+from kernelstream.certificates.evaluation import AugmentedSpan
 from kernelstream.certificates.observer import DrawnBounds
 from kernelstream.estimators import inputs
 from kernelstream.serialization.part import checked_seed
@@ -172,14 +173,24 @@ class ProgressiveSampling:
             draw = rows.draws(seed, {"learned": learned, "wider": wider, "judging": n})
             model = clone(estimator)
             rows.learn(model, draw("learned", slice(0, learned)))
-            read = partial(read_draws, rows, model, draw)
-            said = judgement(model.stream_, read, wider, n, rows.n, until, self.confidence, look)
-            if said.shortfall_bound <= until:
-                hold_bounds(model, said)
+            span = self._span(model.stream_, partial(read_draws, rows, model, draw, "wider"), wider)
+            read = partial(read_draws, rows, model, draw, "judging")
+            bounds = bounds_of_draws(span, read, n, rows.n, self.confidence, look)
+            if bounds.shortfall_bound <= until:
+                hold_bounds(model, bounds)
                 return model
-            # At best the bound falls with the root of the draws: what is not enough is left out.
-            wanted = math.log2((said.shortfall_bound / until) ** 2)
+            # At best the bound falls with the root of the draws: sizes below that are skipped.
+            wanted = math.log2((bounds.shortfall_bound / until) ** 2)
             n, look = n * 2 ** max(1, math.ceil(wanted - SKIPS)), look + 1
+
+    def _span(self, stream: Stream, read: Callable[[slice], Any], wider: int) -> AugmentedSpan:
+        """The span in which the model is compared; rows widen it where the model misses much."""
+        require_bounds(stream)
+        model = stream.certificate.judged
+        assert model is not None
+        more = wider if residual_fraction(stream) > 0.5 * self.until else 1
+        with cores():
+            return AugmentedSpan.of(model, read(slice(0, more)))
 
 
 def hold_bounds(model: Any, bounds: ConfidenceBounds) -> None:
@@ -195,39 +206,15 @@ def read_draws(rows: Draws, model: Any, draw: Draw, purpose: str, at: slice) -> 
     return model.stream_.prepared(rows.checked(model, draw(purpose, at)))
 
 
-def judgement(
-    stream: Stream,
-    read: Draw,
-    wider: int,
-    n: int,
-    n_rows: int,
-    until: float,
-    confidence: float,
-    look: int,
-) -> ConfidenceBounds:
-    """What n draws say of a model; ``wider`` rows more widen its span where it misses much."""
-    require_statement(stream)
-    judged = stream.certificate.judged
-    assert judged is not None
-    more = wider if missed_share(stream) > 0.5 * until else 1
-    # Over all looks that adds up to 1 − confidence.
-    failure = (1.0 - confidence) / (look * (look + 1))
-    with cores():
-        span = Wider.of(judged, read("wider", slice(0, more)))
-        return statement_of_draws(
-            judged, span, partial(read, "judging"), n, n_rows, failure, confidence
-        )
-
-
-def missed_share(stream: Stream) -> float:
-    """The share of the variance of the rows learned that the points miss: no more is outside."""
+def residual_fraction(stream: Stream) -> float:
+    """The fraction of the variance of the learned rows outside of the span of the landmarks."""
     observer, weight = stream.begun.observer, stream.begun.moments.weight
     assert observer is not None
     return observer.ledger.missed / weight / max(stream.components.total_variance, 1e-300)
 
 
-def require_statement(stream: Stream) -> None:
-    """Raise in words where no statement can be made of rows that are not read."""
+def require_bounds(stream: Stream) -> None:
+    """Raise where nothing can be said about rows that are not read."""
     chain = stream.chain
     if not math.isfinite(chain.kernel.max_squared_norm):
         raise ValueError(

@@ -15,7 +15,7 @@ from kernelstream.arrays import Array, cores, generator, in_threads
 from kernelstream.estimators import at_one_moment, check_rows
 from kernelstream.images.base import ImageModel, as_rows
 from kernelstream.images.noise import LEFT_ON_BLACK, undo_clipping
-from kernelstream.images.wiener import LinearMap, Wiener
+from kernelstream.images.wiener import Wiener, WienerMap
 from kernelstream.regression.base import Regression, is_rough
 from kernelstream.regression.normal_equations import NOTHING, NormalEquations, Prediction
 from kernelstream.serialization import check_choice, check_count, check_number, stored
@@ -314,7 +314,7 @@ class Denoiser(TransformerMixin, ImageModel):
             return float(self.noise_variance)
         self._require_same_parameters()
         known = self.stream_.settled.scaler
-        if not isinstance(known, LinearMap):
+        if not isinstance(known, WienerMap):
             raise AttributeError(
                 "Denoiser(method='project') does not measure the noise: give noise_variance."
             )
@@ -339,7 +339,7 @@ class Denoiser(TransformerMixin, ImageModel):
             mask = mask.reshape(-1, rows.shape[1]) if mask.ndim == len(shape) else mask.ravel()
         stream = self.stream_
         points, scaler = stream.components.points.astype(float), stream.settled.scaler
-        if isinstance(scaler, LinearMap):
+        if isinstance(scaler, WienerMap):
             points = scaler.mean + points @ np.linalg.pinv(scaler.matrix)
 
         def project(Z: np.ndarray) -> np.ndarray:
@@ -364,7 +364,7 @@ class Denoiser(TransformerMixin, ImageModel):
             in_threads(write, [slice(i, i + 1024) for i in range(0, len(rows), 1024)])
         return found
 
-    def _solution(self) -> tuple[Regression, LinearMap]:
+    def _solution(self) -> tuple[Regression, WienerMap]:
         """Ridge regression with the cross moments that clean images would have had."""
         check_alpha(self.alpha)
         stream, held = self.stream_, self._held_back
@@ -432,13 +432,13 @@ def check_alpha(alpha: Any) -> None:
 
 def solve(
     stream: Stream, alpha: float | None, judged: np.ndarray | None = None
-) -> tuple[Regression, LinearMap]:
+) -> tuple[Regression, WienerMap]:
     """Ridge regression with what Stein's identity says of clean images, and the map of its rows.
 
     Without a strength, that of least estimated error on the images that ``judged`` has.
     """
     chain, state, linear_map = stream.chain, stream.begun, stream.scaler
-    assert state.targets is not None and isinstance(linear_map, LinearMap)
+    assert state.targets is not None and isinstance(linear_map, WienerMap)
     scatter = state.tracker.scatter
     equations = NormalEquations.of(state.moments, scatter, state.targets, center=True)
     due = equations.vectors.T @ noise_moments(stream, linear_map)
@@ -457,7 +457,7 @@ def solve(
 def estimated_errors(
     stream: Stream,
     equations: NormalEquations,
-    standard: LinearMap,
+    standard: WienerMap,
     X: np.ndarray,
     strengths: np.ndarray,
 ) -> np.ndarray:
@@ -487,7 +487,7 @@ def estimated_errors(
     return np.array(risks)
 
 
-def noise_moments(stream: Stream, standard: LinearMap) -> np.ndarray:
+def noise_moments(stream: Stream, standard: WienerMap) -> np.ndarray:
     """E[z nᵀ] (q, d), the part of the cross moments that the noise n made, by Stein's identity.
 
     For normal noise ``E[n g(x)] = v E[∇g(x)]``. With ``k_j = exp(−γ|a − d_j|²)``, a = P(x − mean),

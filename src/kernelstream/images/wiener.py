@@ -16,7 +16,7 @@ from kernelstream.stream import Rows, Scaling
 
 @stored
 @dataclass(frozen=True)
-class LinearMap:
+class WienerMap:
     """A map to fewer dimensions from the start of the stream, frozen: x ← (x − mean) P."""
 
     mean: Annotated[np.ndarray, "float64 (columns)"]
@@ -30,7 +30,7 @@ class LinearMap:
 
 
 @stored
-class Wiener(Scaling[LinearMap]):
+class Wiener(Scaling[WienerMap]):
     """Principal directions with the share of their variance that is not noise.
 
     With the covariance ``Σ ω v vᵀ`` of rows that carry white noise of variance s, a row becomes
@@ -72,7 +72,7 @@ class Wiener(Scaling[LinearMap]):
         """Four rows a feature, for a covariance that can be relied on; at least 500."""
         return max(500, 4 * n_features)
 
-    def measure(self, rows: Rows) -> LinearMap:
+    def measure(self, rows: Rows) -> WienerMap:
         """Directions and shares from rows."""
         X, weights = to_host(rows.X), rows.weights
         w = np.ones(len(X)) if weights is None else weights
@@ -94,4 +94,4 @@ class Wiener(Scaling[LinearMap]):
         floor = np.finfo(float).tiny
         share = np.maximum(omega - noise, 0.0) / np.maximum(omega, floor)
         signs = np.where(V.max(axis=0) >= -V.min(axis=0), 1.0, -1.0)  # libraries differ in the sign
-        return LinearMap(mean, V * (signs * share), float(noise))
+        return WienerMap(mean, V * (signs * share), float(noise))

@@ -148,7 +148,8 @@ class Euclidean(Stationary):
 
     def squared_distance(self, value: np.ndarray) -> np.ndarray:
         """The squared distance at which the kernel has a value in (0, 1], by interpolation."""
-        squared = np.concatenate([[0.0], np.geomspace(1e-12, 1e4, 20001)]) / self.resolution
+        # Up to 1e20: a kernel with heavy tails has values above the least one, 1e-12, far away.
+        squared = np.concatenate([[0.0], np.geomspace(1e-12, 1e20, 40001)]) / self.resolution
         values = self.of_scaled_distances(self.distance_scale * squared)
         return np.interp(-value, -values, squared)
 

@@ -42,6 +42,13 @@ TRACKERS: dict[str, Any] = {
     "subset_hebbian": SubsetHebbian,
 }
 LANDMARKS: dict[str, Any] = {"iterated_preimages": IteratedPreimages}
+SCHEDULES: dict[str, Any] = {
+    "auto": schedules.AutomaticRate,
+    "constant": schedules.ConstantRate,
+    "inverse_time": schedules.InverseTime,
+    "search_then_converge": schedules.SearchThenConverge,
+    "eigenvalue_annealed": schedules.EigenvalueAnnealed,
+}
 
 __all__ = [
     "LMS",

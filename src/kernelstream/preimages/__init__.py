@@ -9,10 +9,10 @@ from kernelstream.preimages.base import Preimage, Report
 from kernelstream.preimages.conformal import Conformal
 from kernelstream.preimages.fixed_point import FixedPoint, is_radial
 from kernelstream.preimages.gradient import Gradient
-from kernelstream.preimages.linear import Linear, is_linear
+from kernelstream.preimages.imputation import Repaired, column_units, repair
+from kernelstream.preimages.linear import LinearMap, is_linear
 from kernelstream.preimages.neighbours import Neighbours
 from kernelstream.preimages.neighbours_then_gradient import NeighboursThenGradient
-from kernelstream.preimages.repair import Repaired, column_units, repair
 from kernelstream.preimages.ridge import Ridge
 
 __all__ = [
@@ -20,7 +20,7 @@ __all__ = [
     "FixedPoint",
     "Gradient",
     "NAMES",
-    "Linear",
+    "LinearMap",
     "Neighbours",
     "NeighboursThenGradient",
     "Preimage",
@@ -36,7 +36,7 @@ __all__ = [
 #: The pre-image methods that can be given by name.
 NAMES: dict[str, type[Preimage]] = {
     "fixed_point": FixedPoint,
-    "linear": Linear,
+    "linear": LinearMap,
     "ridge": Ridge,
     "gradient": Gradient,
     "neighbours": Neighbours,
@@ -122,7 +122,7 @@ def learns_from_rows(method: Preimage) -> bool:
 
 def _automatic(kernel: Any) -> Preimage:
     if is_linear(kernel):
-        return Linear()
+        return LinearMap()
     if is_radial(kernel) and kernel.smoothness is Smoothness.SMOOTH:
         return FixedPoint()
     return Ridge(source="points")

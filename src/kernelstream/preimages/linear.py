@@ -16,7 +16,7 @@ def is_linear(kernel: Any) -> bool:
 
 
 @stored
-class Linear(Preimage):
+class LinearMap(Preimage):
     """Exact pre-images for the linear kernel: ``φ(x) = x``, so ``x = Σ_k γ_k d_k``.
 
     With it, ``inverse_transform`` of kernel PCA is that of ordinary PCA.
@@ -26,7 +26,7 @@ class Linear(Preimage):
     >>> import numpy as np
     >>> from kernelstream import kernels, preimages
     >>> points = np.array([[1.0, 0.0], [0.0, 2.0]])
-    >>> X, distance = preimages.Linear().solve(kernels.Linear(), points, np.array([[3.0, 0.5]]))
+    >>> X, distance = preimages.LinearMap().solve(kernels.Linear(), points, np.array([[3.0, 0.5]]))
     >>> X
     array([[3., 1.]])
     >>> distance
@@ -37,7 +37,7 @@ class Linear(Preimage):
         """Only the linear kernel."""
         if not is_linear(kernel):
             raise ValueError(
-                f"preimages.Linear works with the linear kernel only and got {kernel!r}; "
+                f"preimages.LinearMap works with the linear kernel only and got {kernel!r}; "
                 'use preimage="auto".'
             )
 

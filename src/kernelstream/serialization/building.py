@@ -26,7 +26,6 @@ from kernelstream.serialization.part import Part
 
 # Levels of a tree. A sum of kernels takes two for each of its terms; states are ten deep.
 DEEPEST = 100
-_ANY_STATE = Declaration((Any,))
 
 
 def require_shallow(tree: Any) -> None:

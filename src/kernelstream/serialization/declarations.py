@@ -32,9 +32,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import sys
 import types
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -48,15 +50,14 @@ STORED: dict[str, type] = {}
 
 LARGEST_COUNT = 2**53
 LARGEST_EMPTY = 2**16  # of a dimension of any size, where there are no entries that take room
+_ARRAY = re.compile(r"(\w+) \((.*?)\)(.*)")  # such as "float64 (points, rank), not negative"
 _KINDS = {
     "float64": ("float64",),
     "float": ("float64", "float32"),
     "rows": ("float64", "float32"),
     "int64": ("int64",),
 }
-# Beside the dimensions: what is said of the numbers.
-_BOUNDS = {"not negative", "positive"}
-_ALSO = {"or NaN", "or infinite", "or empty", "of any size", "apart"}
+_WORDS = {"not negative", "positive", "or NaN", "or infinite", "or empty", "of any size", "apart"}
 
 
 def stored(cls: type[_T]) -> type[_T]:
@@ -121,58 +122,45 @@ def _type_name(kind: Any) -> str:
 
 def declare(hint: Any, nothing_allowed: bool = False) -> Declaration:
     """The declaration that a type stands for."""
-    text = ""
-    if get_origin(hint) is Annotated:
-        hint, text = get_args(hint)
-    union = get_origin(hint) in (Union, types.UnionType)
-    members = [None if t is type(None) else t for t in (get_args(hint) if union else (hint,))]
+    members, text = _members(hint)
     if nothing_allowed and None not in members:
         members.append(None)
-    annotated = [t for t in members if get_origin(t) is Annotated]
-    if annotated:  # Annotated[…] | None
-        members = [t for t in members if t not in annotated]
-        hint, text = get_args(annotated[0])
-        members.insert(0, hint)
-    tuples = [t for t in members if get_origin(t) is tuple]
-    if tuples:
-        inside = get_args(tuples[0])
+    for inside in (get_args(member) for member in members if get_origin(member) is tuple):
         repeated = len(inside) == 2 and inside[1] is Ellipsis
         items = declare(inside[0]) if repeated else tuple(map(declare, inside))
-        kept = tuple(t for t in members if t is None)
-        return Declaration((tuple, *kept), text, items)
-    kind, rest = "", text
-    dimensions: tuple[str, ...] = ()
-    if "(" in text:
-        kind, _, rest = text.partition(" (")
-        inside_text, _, rest = rest.partition(")")
-        dimensions = tuple(d.strip() for d in inside_text.split(",") if d.strip())
+        return Declaration((tuple, *(m for m in members if m is None)), text, items)
+    array, rest = _ARRAY.fullmatch(text), text
+    kind = listed = ""
+    if array:
+        kind, listed, rest = array.groups()
         if kind not in _KINDS:
             raise TypeError(f"{text!r}: an array is one of {', '.join(_KINDS)}.")
-    words = frozenset(word.strip() for word in rest.split(",") if word.strip())
+    words = frozenset(_split(rest))
     named = {word for word in words if word.startswith("= ")}
-    if unknown := words - named - _BOUNDS - _ALSO:
+    if unknown := words - named - _WORDS:
         raise TypeError(f"{text!r} says {sorted(unknown)}, which no declaration can.")
-    return Declaration(
-        tuple(members),
-        text,
-        kind=kind,
-        dimensions=dimensions,
-        names=next((word[2:] for word in named), ""),
-        words=words,
-    )
+    size = next((word[2:] for word in named), "")
+    return Declaration(tuple(members), text, None, kind, tuple(_split(listed)), size, words)
 
 
-_KNOWN: dict[type, dict[str, Declaration]] = {}
+def _members(hint: Any) -> tuple[list[Any], str]:
+    """The types that a type allows, None for nothing, and the text of ``Annotated``."""
+    if get_origin(hint) is Annotated:
+        hint, text = get_args(hint)
+        return _members(hint)[0], text
+    if get_origin(hint) in (Union, types.UnionType):
+        allowed = [_members(member) for member in get_args(hint)]
+        return [m for members, _ in allowed for m in members], "".join(text for _, text in allowed)
+    return [None if hint is type(None) else hint], ""
 
 
+def _split(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+@cache
 def declarations(cls: Any) -> dict[str, Declaration]:
     """What the fields of a state have to be."""
-    if cls not in _KNOWN:
-        _KNOWN[cls] = _declarations(cls)
-    return _KNOWN[cls]
-
-
-def _declarations(cls: Any) -> dict[str, Declaration]:
     # Names that a module imports for type checkers only are those of other states.
     known: dict[str, Any] = {name: kind for name, kind in STORED.items() if is_state(kind)}
     for base in reversed(cls.__mro__):

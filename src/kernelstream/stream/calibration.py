@@ -13,7 +13,8 @@ import numpy as np
 
 from kernelstream.arrays.draws import generator
 from kernelstream.kernels import Kernel
-from kernelstream.stream.scaling import Filling, Standardisation
+from kernelstream.stream.imputation import ImputationState
+from kernelstream.stream.scaling import Standardisation
 from kernelstream.stream.state import Rows
 
 if TYPE_CHECKING:
@@ -62,13 +63,13 @@ def rounded(rule: Kernel, fixed: Kernel) -> Kernel:
 
 def few_digits(scaler: Any) -> Any:
     """A scaling whose numbers have few digits, in units of each column's deviation."""
-    if not isinstance(scaler, Standardisation | Filling):
+    if not isinstance(scaler, Standardisation):
         return scaler
     deviation = np.array([significant(value) for value in scaler.deviation])
     steps = 10.0 ** np.floor(np.log10(deviation) - DIGITS + 1)
     mean = np.round(scaler.mean / steps) * steps
-    if isinstance(scaler, Standardisation):
+    if not isinstance(scaler, ImputationState):
         return Standardisation(mean, deviation)
     examples = (scaler.undo(scaler.examples) - mean) / deviation
     unit = scaler.unit * scaler.deviation / deviation
-    return Filling(mean, deviation, unit, examples)
+    return ImputationState(mean, deviation, unit, examples)

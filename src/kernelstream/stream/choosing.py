@@ -17,6 +17,7 @@ sum over all of them would hide that the last ones, which a linear model may nee
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +35,7 @@ from kernelstream.stream.gram import exact_components, exact_variances
 START_ROWS = 1000  # of a stream before anything is chosen
 LEARNED, HELD_BACK = 600, 300  # rows with which widths are compared
 FACTORS = tuple(2.0**k for k in range(-6, 6))  # of the median's gamma: from wide to narrow
+MOST_FACTORS = 24  # a grid is widened up to here: 2^24 of bandwidths is far beyond any data
 AS_GOOD = 1.01  # errors up to this factor above the best are as good
 STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1)  # of the ridge on the way back
 SHUFFLES, SHUFFLED = 9, 400  # times that columns are shuffled, and rows
@@ -58,8 +60,7 @@ class Compared:
     @property
     def gamma(self) -> float:
         """The narrowest that is as good as the best."""
-        good = np.flatnonzero(self.errors <= AS_GOOD * self.errors.min())
-        return float(self.gammas[good[-1]])
+        return float(self.gammas[good_errors(self.errors)[-1]])
 
 
 def compare_widths(kernel: Kernel, X: Array, r: int, rng: np.random.Generator) -> Compared:
@@ -68,13 +69,50 @@ def compare_widths(kernel: Kernel, X: Array, r: int, rng: np.random.Generator) -
     rows = rows[rng.permutation(len(rows))]
     n = max(2, len(rows) * LEARNED // (LEARNED + HELD_BACK))
     seen, back = rows[:n], rows[n:] if n < len(rows) else rows
-    given = float(kernel.get_params(deep=False)["gamma"])
-    gammas = np.array([given * factor for factor in FACTORS])
-    errors = []
-    for gamma in map(float, gammas):
+
+    def error_of(gamma: float) -> float:
         scores = scores_of(kernel.copy().set_params(gamma=gamma), seen, back, r)
-        errors.append(reconstruction_error(*scores, seen, back))
-    return Compared(gammas, np.array(errors))
+        return reconstruction_error(*scores, seen, back)
+
+    given = float(kernel.get_params(deep=False)["gamma"])
+    gammas, errors = on_widened_grid(given, error_of, lambda e: int(good_errors(e)[-1]))
+    return Compared(gammas, errors)
+
+
+def good_errors(errors: np.ndarray) -> np.ndarray:
+    """Which errors are as good as the smallest."""
+    return np.flatnonzero(errors <= AS_GOOD * errors.min())
+
+
+def on_widened_grid(
+    gamma: float, evaluate: Callable[[float], Any], best: Callable[[np.ndarray], int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Values of a function of the bandwidth on a grid, widened while the best is at its edge.
+
+    Parameters
+    ----------
+    gamma : float
+        The middle of the grid.
+    evaluate : callable
+        Function of a bandwidth.
+    best : callable
+        Function of all values that returns the index of the best.
+
+    Returns
+    -------
+    tuple of two arrays
+        The bandwidths in ascending order, and their values.
+    """
+    gammas = [gamma * factor for factor in FACTORS]
+    values = [evaluate(each) for each in gammas]
+    while len(gammas) < MOST_FACTORS:
+        i = best(np.array(values))
+        if 0 < i < len(gammas) - 1:
+            break
+        place, more = (0, gammas[0] / 2.0) if i == 0 else (len(gammas), gammas[-1] * 2.0)
+        gammas.insert(place, more)
+        values.insert(place, evaluate(more))
+    return np.array(gammas), np.array(values)
 
 
 def scores_of(

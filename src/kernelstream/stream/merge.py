@@ -82,7 +82,7 @@ def require_mergeable(a: Stream, b: Stream) -> None:
         raise ValueError(
             f"Cannot merge models with different kernels, {a.chain.kernel} and {b.chain.kernel}. "
             "A width taken from the data differs from stream to stream: give the same number to "
-            "both, or fit one like the other (fit --like MODEL, or kernelstream plan for all)."
+            "both, or fit one like the other (fit --like MODEL)."
         )
     for what in ("tracker", "center", "n_components", "certify", "regress_inputs", "robust"):
         if not same(getattr(a.chain, what), getattr(b.chain, what)):
@@ -98,7 +98,7 @@ def require_mergeable(a: Stream, b: Stream) -> None:
         raise ValueError(
             "Cannot merge models that prepare rows with different numbers: they standardise with "
             "different numbers, or map rows by what the start of their streams was like. Fit one "
-            "like the other (fit --like MODEL, or kernelstream plan for all), or scale the "
+            "like the other (fit --like MODEL), or scale the "
             "data before, with one scaler for both, and use scale=None."
         )
 

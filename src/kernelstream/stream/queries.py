@@ -26,7 +26,7 @@ from kernelstream.arrays.namespaces import (
 from kernelstream.arrays.threads import cores, in_threads
 from kernelstream.kernels import Kernel
 from kernelstream.preimages.base import Preimage, Report, remaining
-from kernelstream.preimages.repair import Repaired, repair
+from kernelstream.preimages.imputation import Repaired, repair
 from kernelstream.preimages.ridge import Ridge
 from kernelstream.stream.components import Components
 
@@ -155,7 +155,7 @@ def fill(
         return found if scaler is None else scaler.apply(found)
 
     # In the units of the kernel, in which columns can be compared.
-    gapped = scaler.with_gaps(rows) if stream.fills else in_units(stream, rows)
+    gapped = scaler.scaled(rows) if stream.fills else in_units(stream, rows)
     found = repair(gapped, reconstruct, points, mask, loss)
     if scaler is None:
         return found

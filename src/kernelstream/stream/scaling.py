@@ -1,19 +1,18 @@
-"""Scaling of columns: standardization, dominating columns, nearest-neighbor imputation."""
+"""Scaling of columns: standardization; columns that dominate the distances."""
 
 from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, Generic, TypeVar
 
 import numpy as np
 
-from kernelstream.arrays.draws import evenly_spaced, generator
-from kernelstream.arrays.namespaces import Array, is_foreign, is_sparse, like, to_host
+from kernelstream.arrays.draws import evenly_spaced
+from kernelstream.arrays.namespaces import Array, is_sparse, like, to_host
 from kernelstream.serialization import stored
 from kernelstream.serialization.part import Part
-from kernelstream.stream.imputation import MaskedPreimage
 from kernelstream.stream.state import Rows
 
 S = TypeVar("S")  # the numbers that a scaling measures
@@ -21,10 +20,6 @@ MEASURED_ROWS = 2000  # by which scales are compared
 DOMINATING = 0.9  # share of the squared distances that a few columns may have
 FAR_LARGER = 10  # times the usual range of a column
 RARE = 0.01  # share of the rarer one of two values
-HIDDEN = 0.2  # share of the values of examples that a model is asked for
-EXAMPLES = 500  # rows from which gaps are filled
-NEAREST = 5  # of them, which set the width of the mean
-FILLED_AT_ONCE = 4096
 START_ROWS = 500  # from which a column's mean and deviation can be relied on
 
 
@@ -157,128 +152,6 @@ class Automatic(Scaling[Standardisation]):
         )
 
 
-@stored
-@dataclass(frozen=True)
-class Filling:
-    """A standardisation, and rows of the start of the stream from which gaps are filled.
-
-    A missing value becomes the mean of that column over rows like this one: rows are weighted by
-    their distance in the columns that are there, in units of each column's deviation. That is the
-    first value; the components of what was learned since (``model``) move it to where they expect
-    it, in columns in which that is closer to what was hidden in some rows. They are taken anew when
-    twice as many rows have come, and in ``fit`` between two passes.
-    """
-
-    mean: Annotated[np.ndarray, "float64 (columns)"]
-    deviation: Annotated[np.ndarray, "float64 (columns), positive"]
-    unit: Annotated[np.ndarray, "float64 (columns), positive"]  # of distances, after scaling
-    examples: Annotated[np.ndarray, "float64 (.examples, columns)"]  # scaled
-    model: MaskedPreimage | None = None
-
-    def apply(self, X: Array) -> Array:
-        """Standardise rows, and fill their gaps."""
-        scaled = self.with_gaps(X)
-        gaps = np.isnan(scaled)
-        rows = np.flatnonzero(gaps.any(axis=1))
-        for start in range(0, len(rows), FILLED_AT_ONCE):
-            some = rows[start : start + FILLED_AT_ONCE]
-            known, missing = scaled[some].astype(float), gaps[some]
-            values = np.where(missing, self.first_values(known, ~missing), known)
-            if self.model is not None:
-                values = self.model.fill(values, missing)
-            scaled[some] = np.where(missing, values, scaled[some])
-        return scaled
-
-    def learning_from(self, model: MaskedPreimage) -> Filling:
-        """The same with a model, for columns in which it finds hidden values better.
-
-        Of each example a fifth of the values is hidden. The other examples give the first values.
-        """
-        X = self.examples
-        hidden = generator(0, "gaps").random(X.shape) < HIDDEN
-        first = np.where(hidden, self.first_values(X, ~hidden, own=True), X)
-        apart = [((found - X) ** 2).sum(axis=0) for found in (first, model.fill(first, hidden))]
-        return replace(self, model=model.only_in(apart[1] < apart[0]))
-
-    def with_gaps(self, X: Array) -> np.ndarray:
-        """Standardise rows, whose gaps stay."""
-        require_dense(X)
-        if is_foreign(X):
-            raise ValueError("Missing values are filled in NumPy arrays only: convert the rows.")
-        return np.asarray((X - self.mean.astype(X.dtype)) / self.deviation.astype(X.dtype))
-
-    def first_values(self, X: np.ndarray, seen: np.ndarray, own: bool = False) -> np.ndarray:
-        """Means over examples like each of the rows; all columns, also those that are there.
-
-        ``own``: the rows are the examples, and none serves itself.
-        """
-        known = seen.astype(float)
-        rows, examples = np.where(seen, X, 0.0) / self.unit, self.examples / self.unit
-        apart = (rows**2).sum(axis=1)[:, None] - 2.0 * rows @ examples.T + known @ (examples**2).T
-        apart = np.maximum(apart, 0.0)
-        if own and len(X) > 1:
-            np.fill_diagonal(apart, np.inf)
-        # As wide as the nearest few are away: with more examples the mean gets more local.
-        few = min(NEAREST, apart.shape[1] - own) - 1
-        width = np.partition(apart, few, axis=1)[:, few][:, None]
-        with np.errstate(over="ignore"):
-            weights = np.exp(-apart / np.maximum(width, np.finfo(float).tiny))
-        weights[~seen.any(axis=1)] = 1.0
-        return weights @ self.examples / weights.sum(axis=1)[:, None]
-
-    def undo(self, X: Array) -> Array:
-        """Return to the units of the data."""
-        return X * like(self.deviation, X, X.dtype) + like(self.mean, X, X.dtype)
-
-
-@stored
-class Filled(Scaling[Filling]):
-    """Rows with gaps: another scaling, and missing values filled, first from rows like theirs.
-
-    Parameters
-    ----------
-    scaling : None, "standard", "auto" or Scaling
-        The other one.
-    """
-
-    def __init__(self, scaling: str | Scaling | None = None):
-        self.scaling = scaling
-
-    def check(self) -> None:
-        """Raise unless the other scaling is one that keeps the columns."""
-        super().check()
-        if not isinstance(resolve(self.scaling), Standard | Automatic | None):
-            raise ValueError(f"Filled takes None, 'standard' or 'auto'; got {self.scaling!r}.")
-
-    def start_rows(self, n_features: int) -> int:
-        """How many rows ``measure`` wants to see."""
-        return START_ROWS
-
-    def measure(self, rows: Rows) -> Filling:
-        """The numbers of the other scaling, of the values that are there, and some rows."""
-        require_dense(rows.X)
-        X = np.array(to_host(rows.X), dtype=float)
-        gaps = np.isnan(X)
-        moments = ColumnMoments.of(rows)
-        X[gaps] = np.broadcast_to(moments.mean, X.shape)[gaps]
-        d = X.shape[1]
-        numbers = Standardisation(np.zeros(d), np.ones(d))
-        scaling = resolve(self.scaling)
-        if scaling is not None:
-            numbers = scaling.measure(Rows(to_host(rows.X), rows.weights))
-        # The rows with the fewest gaps, spread over all of them.
-        order = np.argsort(gaps.sum(axis=1), kind="stable")
-        whole = order[: max(int((~gaps.any(axis=1)).sum()), min(EXAMPLES, len(order)))]
-        chosen = np.sort(whole[evenly_spaced(len(whole), EXAMPLES)])
-        deviation = np.where(moments.deviation > 0, moments.deviation, 1.0)
-        return Filling(
-            numbers.mean,
-            numbers.deviation,
-            deviation / numbers.deviation,
-            numbers.apply(X[chosen]),
-        )
-
-
 NAMES: dict[str, type[Scaling]] = {"standard": Standard, "auto": Automatic}
 
 
@@ -287,8 +160,8 @@ def resolve(scale: Any) -> Scaling | None:
 
     Examples
     --------
-    >>> resolve("auto"), resolve(Filled("auto"))
-    (Automatic(), Filled(scaling='auto'))
+    >>> resolve("auto")
+    Automatic()
     """
     if scale is None:
         return None

@@ -37,7 +37,7 @@ from kernelstream.arrays.namespaces import (
 from kernelstream.arrays.printing import prints_short
 from kernelstream.arrays.threads import cores, cut
 from kernelstream.certificates.certificate import Certificate, certify
-from kernelstream.certificates.confidence import EvaluatedModel
+from kernelstream.certificates.evaluation import EvaluatedModel
 from kernelstream.certificates.rounding import moved_in_float32
 from kernelstream.kernels import Linear
 from kernelstream.landmarks import Clock
@@ -58,11 +58,11 @@ from kernelstream.stream.fit import (
     share_of_first_pass,
     wants_second_pass,
 )
-from kernelstream.stream.imputation import MaskedPreimage
+from kernelstream.stream.imputation import Imputation, MaskedPreimage
 from kernelstream.stream.merge import add_states, merge
 from kernelstream.stream.robust import START_ROWS, first_weights
 from kernelstream.stream.scaling import START_ROWS as SCALING_ROWS
-from kernelstream.stream.scaling import Automatic, ColumnMoments, Filled, Scaling, require_dense
+from kernelstream.stream.scaling import Automatic, ColumnMoments, Scaling, require_dense
 from kernelstream.stream.state import Rows, State
 from kernelstream.stream.step import Chain, overflowing
 
@@ -93,7 +93,7 @@ class Stream(Value):
         Type of the rows, "float32" or "float64".
     scaling : Scaling or None
         How rows are scaled by what the start of the stream is like.
-    scaler : Standardisation, LinearMap or None
+    scaler : Standardisation, WienerMap or None
         The numbers for that, once they are known.
     waiting : Buffer
         Rows whose block is not complete.
@@ -221,7 +221,7 @@ class Stream(Value):
     @property
     def fills(self) -> bool:
         """Whether rows may have gaps."""
-        return isinstance(self.scaling, Filled)
+        return isinstance(self.scaling, Imputation)
 
     def scaled(self, X: Array) -> Array:
         """Rows in the units of the kernel; in float64 where a proof is wanted."""
@@ -427,7 +427,7 @@ class Stream(Value):
         if not len(shown.points):
             return self
         model = MaskedPreimage.of(shown, self.begun.n_rows)
-        return replace(self, scaler=self.scaler.learning_from(model))
+        return replace(self, scaler=replace(self.scaler, model=model))
 
     def _fold(self, rows: Rows, frozen: bool, size: int) -> Stream:
         chain, state = self.chain, self.begun

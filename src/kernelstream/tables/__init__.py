@@ -12,47 +12,66 @@
 1000
 """
 
+from kernelstream.tables.dialect import as_number
 from kernelstream.tables.encoder import TableEncoder
 from kernelstream.tables.feeds import Feed, open_address, read_settings
 from kernelstream.tables.files import File, SourceError, find_files, fingerprint, is_address
+from kernelstream.tables.inference import SchemaOptions, infer_schema
 from kernelstream.tables.live import LiveRow, LiveRows
 from kernelstream.tables.model import TableModel
-from kernelstream.tables.readers import BadRow, Connection
-from kernelstream.tables.run import FileRows, calibrate, prepare
-from kernelstream.tables.source import BadRowError, Block, Position, Source, open_table
-from kernelstream.tables.survey import Wishes, treatment_of
-from kernelstream.tables.target import Target, target_of
-from kernelstream.tables.text import as_number
-from kernelstream.tables.treatment import Column, Treatment
+from kernelstream.tables.readers import BadRow, Connection, ReadOptions
+from kernelstream.tables.run import (
+    Checkpoint,
+    CheckpointMismatchError,
+    FileRows,
+    Learner,
+    Progress,
+    Run,
+    RunObserver,
+    calibrate,
+    learner_of,
+    prepare,
+)
+from kernelstream.tables.schema import ColumnSchema, Schema
+from kernelstream.tables.source import BadRowError, Block, Source, SourcePosition, open_table
+from kernelstream.tables.target import Target, infer_target
 
 __all__ = [
     "BadRow",
     "BadRowError",
     "Block",
-    "Column",
+    "Checkpoint",
+    "CheckpointMismatchError",
+    "ColumnSchema",
     "Connection",
     "Feed",
     "File",
     "FileRows",
+    "Learner",
     "LiveRow",
     "LiveRows",
-    "Position",
+    "Progress",
+    "ReadOptions",
+    "Run",
+    "RunObserver",
+    "Schema",
+    "SchemaOptions",
     "Source",
     "SourceError",
+    "SourcePosition",
     "TableEncoder",
     "TableModel",
     "Target",
-    "Treatment",
-    "Wishes",
     "as_number",
     "calibrate",
     "find_files",
     "fingerprint",
+    "infer_schema",
+    "infer_target",
     "is_address",
+    "learner_of",
     "open_address",
     "open_table",
     "prepare",
     "read_settings",
-    "target_of",
-    "treatment_of",
 ]

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from kernelstream.tables import feeds
-from kernelstream.tables.files import ByteStream, Counter, File, SourceError
+from kernelstream.tables.files import File, SourceError
 from kernelstream.tables.live import LiveRow, LiveRows
-from kernelstream.tables.readers import Reading, rows_in_batch
+from kernelstream.tables.readers import ReadOptions, rows_in_batch
 from kernelstream.tables.text import NdjsonReader
 
 TIME = "time"  # the column that --keep gets the time of a message or of joined tags by
@@ -51,82 +51,71 @@ class AddressReader(NdjsonReader):
     ----------
     file : File
         The address.
-    reading : Reading
-        Its ``connection`` says who asks, and where to go on.
+    options : ReadOptions
+        Its ``connection`` says who asks, and where to continue.
     """
 
-    def __init__(self, file: File, reading: Reading):
-        asked = reading.connection
-        self.connection = asked
+    def __init__(self, file: File, options: ReadOptions):
+        self.file, self.options = file, options
+        connection, names = options.connection, options.names
         self.feed = feeds.open_address(
             file.path,
-            Cells(None if asked.names is None else tuple(n for n in asked.names if n != TIME)),
-            asked.position,
-            settings=dict(asked.settings),
-            database=asked.database,
-            ends=asked.limit is None,
+            Cells(None if names is None else tuple(name for name in names if name != TIME)),
+            connection.position,
+            settings=dict(connection.settings),
+            database=connection.database,
+            ends=options.limit is None,
         )
-        self.feed.tell = asked.tell
-        self.coming = self.feed.rows()
-        self.row = 0  # lines that were made of what came
+        self.feed.tell = connection.tell
+        self.live_rows = self.feed.rows()
+        self.row = 0  # lines that were made of the rows
         self.last: feeds.Place | None = self.feed.position()  # before the rows of ``places``
         self.places: deque[tuple[int, feeds.Place | None]] = deque()
-        self.reasons: dict[int, str] = {}  # of rows that are none
-        nothing = Counter(io.BytesIO())
         try:
-            super().__init__(file, ByteStream(io.BufferedReader(nothing), nothing))
+            super().__init__(file, None, options)
         except BaseException:
             self.feed.close()
             raise
 
-    def _next_lines(self) -> bytes:
-        """What has come until there is a pause; nothing at the end."""
-        lines: list[bytes] = []
-        most = rows_in_batch(len(getattr(self, "fields", ())))
-        most = min(most, self.connection.limit or most)
-        for row in self.coming:
+    def read(self, size: int) -> bytes:
+        """The rows that come until there is a pause, as lines; nothing at the end."""
+        lines: list[str] = []
+        most = rows_in_batch(len(getattr(self, "names", ())))
+        most = min(most, self.options.limit or most)
+        for row in self.live_rows:
+            if row is None and lines:
+                break
             if row is None:
-                if lines:
-                    break
                 continue
             self.row += 1
             self.places.append((self.row, self.feed.position()))
-            if isinstance(row, str):
-                self.reasons[self.row] = row
-                lines.append(" ".join(row.split()).encode())  # no JSON object
-            else:
-                lines.append(self._line(row))
+            # A reason instead of a row is a line that is no JSON object.
+            lines.append(json.dumps(row) if isinstance(row, str) else self._line(row))
             if len(lines) >= most:
                 break
         if not self.row:
-            name = self.connection.name
+            name = self.file.name
             raise SourceError(f"{name} has no row, or none after those that were read before.")
-        return b"".join(line + b"\n" for line in lines)
+        return "".join(f"{line}\n" for line in lines).encode()
 
-    def _line(self, row: LiveRow) -> bytes:
+    def _line(self, row: LiveRow) -> str:
         cells = row.kept
-        if TIME in (self.connection.names or ()) and cells.get(TIME) is None:
+        if TIME in (self.options.names or ()) and cells.get(TIME) is None:
             cells = {**cells, TIME: row.time}
-        gaps = {name: None for name, v in cells.items() if isinstance(v, float) and math.isnan(v)}
-        return json.dumps({**cells, **gaps}, default=plain).encode()
+        missing = {n: None for n, v in cells.items() if isinstance(v, float) and math.isnan(v)}
+        return json.dumps({**cells, **missing}, default=plain)
 
-    def why_broken(self, row: int) -> str:
-        """Why a row is none, as the feed has said it.
-
-        Parameters
-        ----------
-        row : int
-            Its number.
-        """
-        return self.reasons.pop(row, super().why_broken(row))
+    def why_invalid(self, value: Any) -> str:
+        """The reason that the feed gave."""
+        return value if isinstance(value, str) else super().why_invalid(value)
 
     def place(self, row: int) -> feeds.Place | None:
-        """Where the address is gone on with after so many rows of this run.
+        """Where the address is continued after so many rows of this run.
 
         Parameters
         ----------
         row : int
-            Rows that have gone by.
+            Number of rows.
         """
         while self.places and self.places[0][0] <= row:
             self.last = self.places.popleft()[1]

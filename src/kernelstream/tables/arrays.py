@@ -8,17 +8,19 @@ from __future__ import annotations
 import contextlib
 import math
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
 
-from kernelstream.tables.files import UNPACK, ByteStream, File, SourceError
-from kernelstream.tables.readers import Batch, Reader, Reading, rows_in_batch
+from kernelstream.tables.files import ByteStream, File, SourceError
+from kernelstream.tables.readers import Batch, Reader, Selection, rows_in_batch
 
-WIDEST = 10_000_000  # numbers in a row: a batch holds one at least
-_SINGLE = ("float32", "float16", "int8", "uint8", "int16", "uint16", "bool")
+WIDEST = 10_000_000  # numbers in a row: a batch holds one row at least
+# Types that float32 holds exactly.
+SINGLE = ("float32", "float16", "int8", "uint8", "int16", "uint16", "bool")
 
 
 class Member:
@@ -73,6 +75,11 @@ class Member:
             raise SourceError(f"{self.name} is truncated.")
         return np.frombuffer(data, self.dtype)
 
+    def read_at(self, row: int) -> np.ndarray:
+        """One row of a file."""
+        self.stream.seek(self.start + row * self.width * self.dtype.itemsize)
+        return self.read(1)
+
     def skip(self, rows: int) -> None:
         """Pass over rows: a file goes to the place, a stream is read a megabyte at a time."""
         self.at += rows
@@ -92,9 +99,9 @@ class ArrayReader(Reader):
         file: File,
         main: Member,
         beside: dict[str, Member],
-        opened: ByteStream | None = None,
+        stream: ByteStream | None = None,
     ):
-        self.file, self.main, self.beside, self.opened = file, main, beside, opened
+        self.file, self.main, self.beside, self.stream = file, main, beside, stream
         if main.dtype.kind not in "fiub":
             raise SourceError(f"{file.name} holds {main.dtype}, not numbers.")
         if len(main.shape) == 0 or main.shape[0] == 0:
@@ -105,42 +112,75 @@ class ArrayReader(Reader):
             raise SourceError(
                 f"{file.name} has {self.width:,} numbers a row; at most {WIDEST:,} can be read."
             )
-        self.columns = [f"x{i}" for i in range(self.width)]
-        self.fields = dict.fromkeys(self.columns, True)
-        # Labels and times are not features unless they are asked for.
-        self.fields |= dict.fromkeys((n for n in beside if n not in self.fields), False)
+        self.columns = {f"x{i}": i for i in range(self.width)}
+        # Labels and times are no features unless they are requested.
+        self.names = (*self.columns, *(name for name in beside if name not in self.columns))
         self.named = False
         if len(main.shape) == 3:
             self.image_shape = main.shape[1], main.shape[2]
         self.done = 0
 
-    def batches(self, wanted: list[str], skip: int, reading: Reading) -> Iterator[Batch]:
+    @property
+    def numeric(self) -> frozenset[str]:
+        """All columns of the array."""
+        return frozenset(self.columns)
+
+    def batches(self, columns: Selection, skip: int = 0) -> Iterator[Batch]:
         """Slices of the array; what has more than two dimensions is flattened row by row."""
-        beside = {name: self.beside[name] for name in wanted if name in self.beside}
-        place = {name: i for i, name in enumerate(self.columns)}
-        features = [place[name] for name in reading.features]
-        learned = set(reading.features)
-        own = [name for name in wanted if name in place and name not in learned]
+        beside = {name: self.beside[name] for name in columns.wanted if name in self.beside}
         for array in (self.main, *beside.values()):
             array.skip(skip)
         size = rows_in_batch(self.width, least=1)
-        all_in_order = features == list(range(self.width))
         for start in range(skip, self.n_rows, size):
-            n = min(size, self.n_rows - start)
-            rows = self.main.read(n).reshape(n, self.width)
-            columns = {name: pa.array(rows[:, place[name]].copy()) for name in own}
-            columns |= {name: pa.array(array.read(n)) for name, array in beside.items()}
-            self.done = start + n
-            yield Batch(
-                np.arange(start + 1, start + n + 1),
-                pa.RecordBatch.from_pydict(columns),
-                start + n,
-                rows if all_in_order else rows[:, features],
+            self.done = min(start + size, self.n_rows)
+            n = self.done - start
+            others = {name: array.read(n) for name, array in beside.items()}
+            yield self._batch(
+                columns, np.arange(start + 1, self.done + 1), self.main.read(n), others
             )
 
-    def is_single(self, names: list[str]) -> bool:
+    def _batch(
+        self,
+        columns: Selection,
+        numbers: np.ndarray,
+        rows: np.ndarray,
+        others: dict[str, np.ndarray],
+    ) -> Batch:
+        rows = rows.reshape(len(numbers), self.width)
+        for name in (*columns.carried, columns.weight, columns.target):
+            if name in self.columns:
+                others[name] = rows[:, self.columns[name]].copy()
+        features = [self.columns[name] for name in columns.features]
+        return Batch(
+            numbers,
+            pa.RecordBatch.from_pydict({name: pa.array(array) for name, array in others.items()}),
+            int(numbers[-1]),
+            rows if features == list(range(self.width)) else rows[:, features],
+        )
+
+    def head(self, columns: Selection, most: int) -> Batch:
+        """No rows: an array in a pipe cannot be looked at before it is read."""
+        return replace(super().head(columns, most), matrix=np.empty((0, len(columns.features))))
+
+    def take(self, columns: Selection, places: np.ndarray) -> Batch:
+        """Some rows; a file is read at their places only."""
+        if self.main.is_file and not self.main.by_columns:
+            rows = np.concatenate([self.main.read_at(place) for place in places.tolist()])
+            return self._batch(columns, places + 1, rows, {})
+        parts = []
+        for batch in self.batches(columns):
+            found = np.flatnonzero(np.isin(batch.numbers - 1, places))
+            assert batch.matrix is not None
+            parts.append((batch.table.take(pa.array(found)), batch.matrix[found]))
+            if batch.end > places[-1]:
+                break
+        tables, matrices = zip(*parts, strict=True)
+        table = Batch.of(pa.Table.from_batches(tables))
+        return replace(table, numbers=places + 1, matrix=np.concatenate(matrices))
+
+    def is_single(self, names: Sequence[str]) -> bool:
         """Whether float32 holds these columns exactly."""
-        return str(self.main.dtype) in _SINGLE
+        return str(self.main.dtype) in SINGLE
 
     def fraction(self) -> float:
         """By rows."""
@@ -153,16 +193,10 @@ class ArrayReader(Reader):
         super().close()
 
 
-def open_npy(file: File, opened: ByteStream) -> ArrayReader:
+def open_npy(file: File, stream: ByteStream) -> ArrayReader:
     """An ``.npy`` file; one that is compressed, or comes from a pipe, is read in one go."""
-    stored = opened.stored.stream
-    if not file.is_stdin:
-        stored.seek(0)
-        is_array = stored.read(6) == b"\x93NUMPY"
-        stored.seek(0)
-        if is_array:
-            return ArrayReader(file, Member(stored, file.name, is_file=True), {}, opened)
-    return ArrayReader(file, Member(opened.stream, file.name), {}, opened)
+    is_file = stream.is_stored and not file.is_stdin
+    return ArrayReader(file, Member(stream.bytes, file.name, is_file), {}, stream)
 
 
 @contextlib.contextmanager
@@ -174,7 +208,7 @@ def report_no_archive(file: File) -> Iterator[None]:
         raise SourceError(f"{file.name} is not an archive of NumPy arrays: {problem}") from problem
 
 
-def open_npz(file: File, reading: Reading) -> ArrayReader:
+def open_npz(file: File, name: str | None) -> ArrayReader:
     """An ``.npz`` archive: the array that was named, or the only one with rows of numbers."""
     with report_no_archive(file):
         archive = zipfile.ZipFile(file.path)
@@ -182,7 +216,10 @@ def open_npz(file: File, reading: Reading) -> ArrayReader:
     if not any(name.endswith(".npy") for name in members.values()):
         what = "a spreadsheet" if any(n.startswith("xl/") for n in members) else "an archive"
         inside = ", ".join(sorted(members)[:3]) or "nothing"
-        raise SourceError(f"{file.name} is {what} (with {inside}): {UNPACK}.")
+        raise SourceError(
+            f"{file.name} is {what} (with {inside}): unpack it, or save it as CSV or Parquet "
+            "(gzip may pack that)."
+        )
 
     def open_member(name: str) -> Member:
         with report_no_archive(file):
@@ -190,7 +227,7 @@ def open_npz(file: File, reading: Reading) -> ArrayReader:
         return Member(stream, f"{file.name}, array {name!r}")  # type: ignore[arg-type]
 
     arrays = {name: open_member(name) for name in members}
-    chosen = reading.array
+    chosen = name
     if chosen is None:
         tables = [name for name, array in arrays.items() if len(array.shape) > 1]
         tables = tables or [name for name, array in arrays.items() if len(array.shape) == 1]
@@ -199,7 +236,9 @@ def open_npz(file: File, reading: Reading) -> ArrayReader:
         if len(tables) > 1:
             listed = ", ".join(f"{n} {array.shape}" for n, array in arrays.items())
             raise SourceError(
-                f"{file.name} holds several arrays; choose one with array=... or --array: {listed}."
+                f"{file.name} holds several arrays: choose one with --read array=NAME (array=...), "
+                f"{listed}."
+                f"{listed}."
             )
         chosen = tables[0]
     elif chosen not in members:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kernelstream.tables.files import ByteStream, File, SourceError
-from kernelstream.tables.readers import Batch, Reader, Reading, require_few, rows_in_batch
+from kernelstream.tables.readers import Batch, Reader, Selection, require_few, rows_in_batch
 
 # Bytes of a stored batch, on average, up to which batches are read; larger ones are mapped.
 LARGEST_BATCH = 2**26
-_SINGLE = {pa.float32(), pa.float16(), pa.int8(), pa.uint8(), pa.int16(), pa.uint16()}
 
 
 def is_number(type: pa.DataType) -> bool:
@@ -40,9 +39,9 @@ class ColumnarReader(Reader):
     def __init__(self, file: File, schema: pa.Schema):
         self.file = file
         require_few(len(schema), file)
-        self.fields = {f.name: is_number(f.type) for f in schema}
-        if len(self.fields) < len(schema):
-            twice = sorted(n for n in self.fields if schema.names.count(n) > 1)
+        self.names = tuple(schema.names)
+        if len(set(self.names)) < len(self.names):
+            twice = sorted(n for n in set(self.names) if self.names.count(n) > 1)
             raise SourceError(
                 f"{file.name} has several columns called {', '.join(map(repr, twice))}: "
                 "rename them."
@@ -50,9 +49,19 @@ class ColumnarReader(Reader):
         self.types = {f.name: f.type for f in schema}
         self.index_columns = index_columns(schema)
 
-    def is_single(self, names: list[str]) -> bool:
+    @property
+    def numeric(self) -> frozenset[str]:
+        """Columns of a type of numbers."""
+        return frozenset(name for name, type in self.types.items() if is_number(type))
+
+    def head(self, columns: Selection, most: int) -> Batch:
+        """No rows, with the types of the columns."""
+        return Batch.of(pa.schema(self.types.items()).empty_table().select(columns.wanted))
+
+    def is_single(self, names: Sequence[str]) -> bool:
         """Whether float32 holds these columns exactly."""
-        return all(self.types[name] in _SINGLE for name in names)
+        small = {pa.float32(), pa.float16(), pa.int8(), pa.uint8(), pa.int16(), pa.uint16()}
+        return all(self.types[name] in small for name in names)
 
 
 class ParquetReader(ColumnarReader):
@@ -65,7 +74,7 @@ class ParquetReader(ColumnarReader):
         self.n_rows = self.stored.metadata.num_rows
         self.done = 0
 
-    def batches(self, wanted: list[str], skip: int, reading: Reading) -> Iterator[Batch]:
+    def batches(self, columns: Selection, skip: int = 0) -> Iterator[Batch]:
         """Row groups before the position are not read at all."""
         metadata, first, group = self.stored.metadata, 0, 0
         while group < metadata.num_row_groups:
@@ -75,13 +84,14 @@ class ParquetReader(ColumnarReader):
             first, group = first + rows, group + 1
         self.done = first
         for batch in self.stored.iter_batches(
-            batch_size=rows_in_batch(len(wanted)),
+            batch_size=rows_in_batch(len(columns.wanted)),
             row_groups=list(range(group, metadata.num_row_groups)),
-            columns=wanted,
+            columns=columns.wanted,
             use_threads=False,
         ):
-            start, self.done = self.done, self.done + batch.num_rows
-            yield from _after(batch, start, skip)
+            self.done += batch.num_rows
+            if self.done > skip:
+                yield numbered(batch, self.done).after(skip)
 
     def fraction(self) -> float:
         """By rows."""
@@ -92,19 +102,19 @@ class ParquetReader(ColumnarReader):
         self.stored.close()
 
 
-def open_arrow(file: File, opened: ByteStream, start: bytes) -> ColumnarReader:
+def open_arrow(file: File, stream: ByteStream, start: bytes) -> ColumnarReader:
     """An Arrow or Feather file, or an Arrow stream."""
     if start.startswith(b"ARROW1"):
-        if file.is_stdin or file.compression is not None:
+        if file.is_stdin or not stream.is_stored:
             raise SourceError(
                 f"{file.name}: an Arrow file must lie on the disk uncompressed; a pipe can carry "
                 "the Arrow stream format."
             )
-        opened.stream.close()
+        stream.close()
         return ArrowFileReader(file)
     if start.startswith(b"FEA1"):
         raise SourceError(f"{file.name} is Feather version 1: write it again as version 2.")
-    return ArrowStreamReader(file, opened)
+    return ArrowStreamReader(file, stream)
 
 
 class ArrowFileReader(ColumnarReader):
@@ -136,9 +146,9 @@ class ArrowFileReader(ColumnarReader):
         if os.path.getsize(self.file.path) < self.size:
             raise SourceError(f"{self.file.name} was truncated while it was read.")
 
-    def batches(self, wanted: list[str], skip: int, reading: Reading) -> Iterator[Batch]:
+    def batches(self, columns: Selection, skip: int = 0) -> Iterator[Batch]:
         """Stored batches, cut where they are large."""
-        for batch in _cut(self._stored_batches(), wanted, skip):
+        for batch in cut(self._stored_batches(), columns, skip):
             if self.mapped:
                 self._require_whole()
             yield batch
@@ -155,32 +165,30 @@ class ArrowFileReader(ColumnarReader):
 class ArrowStreamReader(ColumnarReader):
     """An Arrow stream, from a pipe or a file."""
 
-    def __init__(self, file: File, opened: ByteStream):
-        self.opened = opened
-        self.stored = pa.ipc.open_stream(pa.PythonFile(opened.stream, mode="r"))
+    def __init__(self, file: File, stream: ByteStream):
+        self.stream = stream
+        self.stored = pa.ipc.open_stream(pa.PythonFile(stream.bytes, mode="r"))
         super().__init__(file, self.stored.schema)
 
-    def batches(self, wanted: list[str], skip: int, reading: Reading) -> Iterator[Batch]:
+    def batches(self, columns: Selection, skip: int = 0) -> Iterator[Batch]:
         """Stored batches, cut where they are large."""
-        return _cut(iter(self.stored), wanted, skip)
+        return cut(iter(self.stored), columns, skip)
 
 
-def _cut(stored: Iterator[pa.RecordBatch], wanted: list[str], skip: int) -> Iterator[Batch]:
+def cut(stored: Iterator[pa.RecordBatch], columns: Selection, skip: int) -> Iterator[Batch]:
     """The wanted columns of stored batches, in pieces of bounded size."""
-    done, size = 0, rows_in_batch(len(wanted))
+    done, size = 0, rows_in_batch(len(columns.wanted))
     for whole in stored:
-        columns = whole.select(wanted)
-        for start in range(0, columns.num_rows, size):
-            piece = columns.slice(start, size)
+        wanted = whole.select(columns.wanted)
+        for start in range(0, wanted.num_rows, size):
+            piece = wanted.slice(start, size)
             # Arrow takes what is stored as it is: a damaged offset would lead out of the memory.
             piece.validate(full=True)
-            yield from _after(piece, done, skip)
             done += piece.num_rows
+            if done > skip:
+                yield numbered(piece, done).after(skip)
 
 
-def _after(batch: pa.RecordBatch, done: int, skip: int) -> Iterator[Batch]:
-    """The part of a batch that lies after the first ``skip`` rows of the file."""
-    first = max(done, skip)
-    end = done + batch.num_rows
-    if end > first:
-        yield Batch(np.arange(first + 1, end + 1), batch.slice(first - done), end)
+def numbered(rows: pa.RecordBatch, end: int) -> Batch:
+    """A batch that ends with a row of this number."""
+    return Batch(np.arange(end - rows.num_rows + 1, end + 1), rows, end)

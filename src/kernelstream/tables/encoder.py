@@ -13,9 +13,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from kernelstream.tables.frames import as_table
+from kernelstream.tables.inference import SchemaOptions, infer_schema
 from kernelstream.tables.readers import Batch
-from kernelstream.tables.survey import Wishes, treatment_of
-from kernelstream.tables.treatment import Treatment, column_means
+from kernelstream.tables.schema import Schema, column_means
 
 SAMPLED = 10_000  # rows from which column types are inferred
 MOST_NAMED = 5  # columns in a warning
@@ -47,7 +47,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     Attributes
     ----------
-    schema_ : Treatment
+    schema_ : Schema
         The type of each column, and why.
     feature_names_in_ : array of str
         The columns that are encoded.
@@ -79,7 +79,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
            [3.33, 0.  , 1.  ]])
     """
 
-    schema_: Treatment
+    schema_: Schema
 
     def __init__(
         self,
@@ -96,13 +96,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @classmethod
     def of(
-        cls, schema: Treatment, fill_values: np.ndarray | None = None, **params: Any
+        cls, schema: Schema, fill_values: np.ndarray | None = None, **params: Any
     ) -> TableEncoder:
         """A fitted encoder with a schema, such as that of a :class:`Source`.
 
         Parameters
         ----------
-        schema : Treatment
+        schema : Schema
             The type of each column.
         fill_values : array of shape (n_features,), default=None
             Means of the encoded columns; None: zeros.
@@ -236,13 +236,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     # -- inside
 
-    def wishes(self) -> Wishes:
+    def schema_options(self) -> SchemaOptions:
         """What the parameters say about columns."""
         if self.missing not in ("fill", "keep", "error"):
             raise ValueError(
                 f"missing must be one of 'fill', 'keep', 'error'; got {self.missing!r}."
             )
-        return Wishes(
+        return SchemaOptions(
             treat=dict(self.columns or {}),
             decimal=self.decimal,
             thousands=self.thousands,
@@ -254,12 +254,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise ValueError("The table has no rows: column types are inferred from some.")
         step = max(1, len(table) // SAMPLED)
         sample = table.take(np.arange(0, len(table), step)) if step > 1 else table
-        schema = treatment_of(sample, self.wishes(), whole=whole, where="The table")
+        schema = infer_schema(sample, self.schema_options(), whole=whole, where="The table")
         warn_of_excluded(schema)
         rows = TableEncoder.of(schema).split(sample, "skip")[0]
         return self._fitted(schema, column_means(rows))
 
-    def _fitted(self, schema: Treatment, fill_values: np.ndarray) -> Self:
+    def _fitted(self, schema: Schema, fill_values: np.ndarray) -> Self:
         self.schema_ = schema
         self.fill_values_ = fill_values
         self.feature_names_in_ = np.array(schema.inputs, dtype=object)
@@ -273,7 +273,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return tags
 
 
-def warn_of_excluded(schema: Treatment) -> None:
+def warn_of_excluded(schema: Schema) -> None:
     """Warn of columns that are excluded although nobody asked for it."""
     out = [c for c in schema.columns if not c.learned and c.reason != "not asked for"]
     if out:

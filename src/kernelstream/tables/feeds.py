@@ -18,20 +18,21 @@ import codecs
 import os
 import select
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import entry_points
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from kernelstream.tables.files import PLANT, SCHEMES, SOURCES, SourceError, find_files, open_bytes
+from kernelstream.tables.arrays import ArrayReader
+from kernelstream.tables.files import SCHEMES, SOURCES, SourceError, find_files
 from kernelstream.tables.formats import open_reader
 from kernelstream.tables.live import LiveRow, LiveRows
-from kernelstream.tables.readers import LONGEST_LINE, UNREADABLE, Reading
+from kernelstream.tables.readers import LONGEST_LINE, UNREADABLE, Batch, ReadOptions, Selection
 
 Place = dict[str, Any]  # in a feed, ready for JSON
 AT_ONCE = 1 << 16  # bytes
-TEXT = {"csv", "ndjson"}
 
 
 def drop(text: str) -> None:
@@ -171,44 +172,38 @@ class FileFeed(Feed):
         array: str | None = None,
     ):
         self.files = find_files(paths, format)
-        self.parse, self.reading = parse, Reading(array=array)
+        self.parse, self.options = parse, ReadOptions(array=array, carried_as_text=True)
 
     def rows(self) -> Iterator[LiveRow | str | None]:
         """Rows in the order of the files."""
         for file in self.files:
+            reader = open_reader(file, self.options)
+            kept = {self.parse.time_column, *self.parse.keep}
+            names = reader.columns if isinstance(reader, ArrayReader) else reader.names
+            columns = Selection(
+                tuple(name for name in names if name not in kept),
+                carried=tuple(name for name in reader.names if name in kept),
+            )
             try:
-                if file.format in TEXT:
-                    yield from self._of_text(file)
-                else:
-                    yield from self._of_table(file)
+                for batch in reader.batches(columns):
+                    yield from self._of_batch(batch, reader.named)
             except UNREADABLE as problem:
                 raise SourceError(f"{file.name} cannot be read to its end: {problem}") from problem
+            finally:
+                reader.close()
 
-    def _of_text(self, file: Any) -> Iterator[LiveRow | str]:
-        opened = open_bytes(file, None)
-        self.parse.columns = None  # each file has its own header
-        try:
-            for line in plain_lines(opened.stream):
-                row = self.parse.read(line)
-                if row is not None:
-                    yield row
-        finally:
-            opened.stream.close()
-
-    def _of_table(self, file: Any) -> Iterator[LiveRow | str]:
-        reader = open_reader(file, self.reading, None)
-        try:
-            for batch in reader.batches(list(reader.fields), 0, self.reading):
-                yield from self._of_batch(batch, reader)
-        finally:
-            reader.close()
-
-    def _of_batch(self, batch: Any, reader: Any) -> Iterator[LiveRow | str]:
+    def _of_batch(self, batch: Batch, named: bool) -> Iterator[LiveRow | str]:
         if batch.matrix is not None:
             for values in np.asarray(batch.matrix, dtype=np.float64):
                 yield self.parse.row_of(self.parse.named(values.tolist()))
             return
-        yield from self.parse.rows_of(batch.table, reader.named)
+        invalid = deque(sorted(batch.invalid, key=lambda row: row.row))
+        rows = self.parse.rows_of(batch.table, named)
+        for number, row in zip(batch.numbers.tolist(), rows, strict=True):
+            while invalid and invalid[0].row < number:
+                yield invalid.popleft().reason
+            yield row
+        yield from (row.reason for row in invalid)
 
 
 def open_address(
@@ -239,10 +234,11 @@ def open_address(
         end is refused.
     """
     scheme = address.split(":", 1)[0].lower()
-    extra = f"'{PLANT}[{SCHEMES[scheme]}]'" if scheme in SCHEMES else PLANT
+    plant = "kernelstream-plant"
+    extra = f"'{plant}[{SCHEMES[scheme]}]'" if scheme in SCHEMES else plant
     entries = tuple(entry_points(group=SOURCES, name=scheme))
     if not entries:
-        raise SourceError(f"{scheme}: needs the package {PLANT}: pip install {extra}")
+        raise SourceError(f"{scheme}: needs the package {plant}: pip install {extra}")
     try:
         feed: Feed = entries[0].load()(
             address, parse, position, settings=dict(settings or {}), database=database, ends=ends

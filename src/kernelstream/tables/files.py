@@ -1,23 +1,23 @@
-"""File discovery: folders, globs, format and compression, encoding detection, fingerprint."""
+"""Files of a source: folders, globs, format and compression, bytes, fingerprint."""
 
 from __future__ import annotations
 
 import bz2
-import codecs
 import glob
 import gzip
 import io
 import lzma
 import os
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 
-FORMATS: dict[str, str] = {
+FORMATS = {
     ".parquet": "parquet",
     ".pq": "parquet",
     ".csv": "csv",
@@ -33,34 +33,31 @@ FORMATS: dict[str, str] = {
     ".npy": "npy",
     ".npz": "npz",
 }
-COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst", ".lz4", ".br")
-NEEDS_FILE = ("parquet", "npz")  # formats whose directory stands at the end of the file
+# Compressions by suffix, with the first bytes of such a file. Brotli has none.
+COMPRESSIONS = {
+    ".gz": b"\x1f\x8b",
+    ".bz2": b"BZh",
+    ".xz": b"\xfd7zXZ",
+    ".zst": b"\x28\xb5\x2f\xfd",
+    ".lz4": b"\x04\x22\x4d\x18",
+    ".br": None,
+}
+MAGIC = {
+    b"PAR1": "parquet",
+    b"ARROW1": "arrow",
+    b"\xff\xff\xff\xff": "arrow",
+    b"\x93NUMPY": "npy",
+    b"PK\x03\x04": "npz",
+}
 STDIN = "-"
-# Addresses are opened by another distribution: entry points of a group, by their scheme. These are
-# the schemes of the one that is known, and its extras, so that a message can name them.
-PLANT, SOURCES = "kernelstream-plant", "kernelstream.sources"
+# Addresses are opened by another distribution: entry points of this group, by their scheme.
+SOURCES = "kernelstream.sources"
+# Schemes of the one that is known, and its extras, so that a message can name them.
 SCHEMES = {"kafka": "kafka", "mqtt": "mqtt", "mqtts": "mqtt", "opcua": "opcua", "sql": "sql"}
-_BUFFER = 1 << 20
-ARCHIVE = b"PK\x03\x04"
-UNPACK = "unpack it, or save it as CSV or Parquet (gzip may pack that)"
-_MAGIC = (
-    (b"PAR1", "parquet"),
-    (b"ARROW1", "arrow"),
-    (b"\xff\xff\xff\xff", "arrow"),
-    (b"\x93NUMPY", "npy"),
-    (ARCHIVE, "npz"),
-)
-_COMPRESSED_MAGIC = (
-    (b"\x1f\x8b", ".gz"),
-    (b"BZh", ".bz2"),
-    (b"\xfd7zXZ", ".xz"),
-    (b"\x28\xb5\x2f\xfd", ".zst"),
-    (b"\x04\x22\x4d\x18", ".lz4"),
-)
 
 
 class SourceError(ValueError):
-    """A source that cannot be read as asked; the message says why and what to do."""
+    """A source that cannot be read as requested; the message has the cause and the remedy."""
 
 
 def is_address(source: str) -> bool:
@@ -91,18 +88,27 @@ class File:
     path : str
         Its path.
     format : str or None
-        ``"csv"`` and so on; None where its first bytes have to tell.
+        ``"csv"`` and so on; None to infer it from the first bytes.
     compression : str or None
-        ``".gz"`` and so on.
+        ``".gz"`` and so on; None to infer it from the first bytes.
     """
 
     path: str
     format: str | None
-    compression: str | None
+    compression: str | None = None
+
+    @classmethod
+    def of(cls, path: str, format: str | None) -> File:
+        """A file with the format and the compression of its name."""
+        stem, suffix = os.path.splitext(path)
+        compression = suffix.lower() if suffix.lower() in COMPRESSIONS else None
+        if compression is not None:
+            suffix = os.path.splitext(stem)[1]
+        return cls(path, format or FORMATS.get(suffix.lower()), compression)
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         return "standard input" if self.is_stdin else self.path
 
     @property
@@ -117,12 +123,12 @@ class File:
 
     @property
     def is_passing(self) -> bool:
-        """Whether its rows come once, from somewhere that is no file."""
+        """Whether its rows can be read only once, because it is no file."""
         return self.is_stdin or self.is_address
 
     @property
     def size(self) -> int:
-        """Bytes on the disk, as they are stored."""
+        """Stored bytes."""
         return 0 if self.is_passing else os.stat(self.path).st_size
 
 
@@ -130,14 +136,14 @@ def find_files(given: Iterable[str | os.PathLike[str]], format: str | None = Non
     """The files that paths, folders and globs stand for, in a fixed order.
 
     Folders are searched to any depth for files of a known format; hidden files and those whose
-    name begins with an underscore (``_SUCCESS``) are passed over.
+    name begins with an underscore (``_SUCCESS``) are skipped.
 
     Parameters
     ----------
     given : iterable of path-like
         Files, folders, globs, or ``-`` for the standard input.
     format : str, optional
-        Format of all of them, where the names do not tell.
+        Format of all of them, if it cannot be inferred from their names.
 
     Returns
     -------
@@ -156,18 +162,18 @@ def find_files(given: Iterable[str | os.PathLike[str]], format: str | None = Non
     for item in given:
         text = os.fspath(item)
         if text == STDIN:
-            files.append(File(STDIN, format, None))
+            files.append(File(STDIN, format))
         elif is_address(text):
-            files.append(File(text, "ndjson", None))  # what its rows are read as
+            files.append(File(text, "ndjson"))
         elif os.path.isdir(text):
             files += _in_folder(Path(text), format)
         elif os.path.exists(text):
-            files.append(_file(text, format))
+            files.append(File.of(text, format))
         elif glob.has_magic(text):
             matches = sorted(p for p in glob.glob(text, recursive=True) if os.path.isfile(p))
             if not matches:
                 raise SourceError(f"No file matches {text!r}.")
-            files += [_file(p, format) for p in matches]
+            files += [File.of(path, format) for path in matches]
         else:
             raise SourceError(f"There is no file or folder {text!r}.")
     if not files:
@@ -180,12 +186,12 @@ def find_files(given: Iterable[str | os.PathLike[str]], format: str | None = Non
 
 
 def _in_folder(folder: Path, format: str | None) -> list[File]:
-    names = []
+    paths = []
     for path in folder.rglob("*"):
-        inside = path.relative_to(folder).parts
-        if path.is_file() and not any(part.startswith((".", "_")) for part in inside):
-            names.append(path)
-    files = [_file(str(path), format) for path in sorted(names)]
+        parts = path.relative_to(folder).parts
+        if path.is_file() and not any(part.startswith((".", "_")) for part in parts):
+            paths.append(path)
+    files = [File.of(str(path), format) for path in sorted(paths)]
     files = [file for file in files if file.format is not None]
     if not files:
         raise SourceError(
@@ -195,22 +201,13 @@ def _in_folder(folder: Path, format: str | None) -> list[File]:
     return files
 
 
-def _file(path: str, format: str | None) -> File:
-    stem, suffix = os.path.splitext(path)
-    compression = None
-    if suffix.lower() in COMPRESSIONS:
-        compression = suffix.lower()
-        suffix = os.path.splitext(stem)[1]
-    return File(path, format or FORMATS.get(suffix.lower()), compression)
-
-
 def fingerprint(files: list[File]) -> tuple[tuple[str, int, int], ...]:
-    """Path, bytes and time of change of each file: equal as long as nobody touched them.
+    """Path, bytes and time of modification of each file: equal as long as none is modified.
 
     Parameters
     ----------
     files : list of File
-        Of a source.
+        Files of a source.
 
     Examples
     --------
@@ -233,146 +230,72 @@ def fingerprint(files: list[File]) -> tuple[tuple[str, int, int], ...]:
     return tuple(entries)
 
 
-class Counter(io.RawIOBase):
-    """A stream that counts the bytes that are read from it."""
-
-    def __init__(self, stream: BinaryIO):
-        self.stream = stream
-        self.count = 0
-
-    def readable(self) -> bool:
-        """It is for reading."""
-        return True
-
-    def readinto(self, buffer: object) -> int:
-        """Read what there is: a pipe may hold less than was asked for."""
-        view = memoryview(buffer).cast("B")  # type: ignore[arg-type]
-        data = self.stream.read1(len(view)) if hasattr(self.stream, "read1") else None
-        data = self.stream.read(len(view)) if data is None else data
-        view[: len(data)] = data
-        self.count += len(data)
-        return len(data)
-
-    def close(self) -> None:
-        """Close the stream below."""
-        if not self.closed:
-            self.stream.close()
-        super().close()
+def standard_input() -> BinaryIO:
+    """The standard input as bytes; a process may have been started without any."""
+    if sys.stdin is None:
+        raise SourceError("The standard input is closed: send rows to it, or name files.")
+    return sys.stdin.buffer
 
 
-class ByteStream(NamedTuple):
-    """A file as a stream of bytes, decompressed, and the counter of its stored bytes."""
+class ByteStream:
+    """A file or the standard input as decompressed bytes.
 
-    stream: io.BufferedReader
-    stored: Counter
-
-
-def open_bytes(file: File, stdin: BinaryIO | None) -> ByteStream:
-    """A file or the standard input as a stream of decompressed bytes that can be peeked at."""
-    if file.is_stdin:
-        stored_bytes = cast(BinaryIO, stdin)  # a source that reads it has it
-    else:
-        stored_bytes = open(file.path, "rb")  # noqa: SIM115 (streamed)
-    counter = Counter(stored_bytes)
-    stored: io.BufferedReader[Any] = io.BufferedReader(counter, _BUFFER)
-    compression = file.compression
-    if compression is None:
-        start = stored.peek(8)
-        compression = next((c for magic, c in _COMPRESSED_MAGIC if start.startswith(magic)), None)
-    return ByteStream(_decompress(stored, compression), counter)
-
-
-class Recoded(io.RawIOBase):
-    """Text of another encoding, or with other ends of lines, as UTF-8 with those of Unix."""
-
-    def __init__(self, stream: io.BufferedReader, encoding: str):
-        self.stream = stream
-        decoder = codecs.getincrementaldecoder(encoding)("replace")
-        self.decoder = io.IncrementalNewlineDecoder(decoder, translate=True)
-        self.ready = b""
-
-    def readable(self) -> bool:
-        """It is for reading."""
-        return True
-
-    def readinto(self, buffer: object) -> int:
-        """Read what there is."""
-        view = memoryview(buffer).cast("B")  # type: ignore[arg-type]
-        while not self.ready:
-            data = self.stream.read1(_BUFFER)
-            self.ready = self.decoder.decode(data, final=not data).encode()
-            if not data:
-                break
-        n = min(len(view), len(self.ready))
-        view[:n], self.ready = self.ready[:n], self.ready[n:]
-        return n
-
-    def close(self) -> None:
-        """Close the stream below."""
-        if not self.closed:
-            self.stream.close()
-        super().close()
-
-
-def recode(opened: ByteStream, encoding: str) -> ByteStream:
-    """A stream of text in UTF-8, whatever it is stored in."""
-    try:
-        codecs.lookup(encoding)
-    except LookupError as problem:
-        raise SourceError(
-            f"There is no encoding {encoding!r}: utf-8, utf-16 and latin-1 are some."
-        ) from problem
-    return ByteStream(io.BufferedReader(Recoded(opened.stream, encoding), _BUFFER), opened.stored)
-
-
-def guess_encoding(start: bytes) -> str | None:
-    """The encoding of text by its first bytes; None for UTF-8.
-
-    Examples
-    --------
-    >>> guess_encoding("Größe".encode("latin-1")), guess_encoding("Größe".encode())
-    ('latin-1', None)
+    Parameters
+    ----------
+    file : File
+        The file.
+    stdin : binary stream, optional
+        The standard input, if the file is that.
     """
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16"
-    if start[1::2].count(0) > len(start) // 4:
-        return "utf-16-le"
-    if start[::2].count(0) > len(start) // 4:
-        return "utf-16-be"
-    text = codecs.getincrementaldecoder("utf-8")("replace").decode(start)
-    broken = text.count("\ufffd")
-    letters = len(text) - len(text.encode("ascii", "ignore")) - broken
-    # A file in UTF-8 may be damaged here and there; one in Latin-1 has no letter that is UTF-8.
-    return "latin-1" if broken > letters else None
+
+    def __init__(self, file: File, stdin: BinaryIO | None = None):
+        self.size = max(file.size, 1)
+        if file.is_stdin:  # in larger pieces than its own buffer holds
+            raw = getattr(stdin, "raw", stdin)
+        else:
+            raw = open(file.path, "rb", buffering=0)  # noqa: SIM115 (closed by the reader)
+        self.stored: Any = io.BufferedReader(cast(Any, raw), 1 << 20)
+        compression = file.compression
+        if compression is None:
+            start = self.stored.peek(8)
+            known = (c for c, magic in COMPRESSIONS.items() if magic and start.startswith(magic))
+            compression = next(known, None)
+        self.is_stored = compression is None
+        self.bytes: Any = decompressed(self.stored, compression)
+
+    def fraction(self) -> float:
+        """How much has been read, between 0 and 1, by stored bytes."""
+        return min(1.0, self.stored.tell() / self.size) if self.stored.seekable() else 0.0
+
+    def close(self) -> None:
+        """Close the file."""
+        self.bytes.close()
+        self.stored.close()
 
 
-def ends_lines_by_return(start: bytes) -> bool:
-    """Whether lines end with a carriage return alone, as spreadsheets on a Mac may write them."""
-    return b"\r" in start and b"\n" not in start
+def decompressed(stored: Any, compression: str | None) -> Any:
+    """Stored bytes as a stream that can be peeked at.
 
-
-def _decompress(stored: io.BufferedReader, compression: str | None) -> io.BufferedReader:
+    Not Arrow's for ``.bz2``: it takes a file that ends too early for an empty one.
+    """
     if compression is None:
         return stored
     if compression == ".gz":
-        raw: Any = gzip.GzipFile(fileobj=stored)
-    elif compression == ".bz2":  # not Arrow's: it takes a file that ends too early for an empty one
-        raw = bz2.BZ2File(stored)
-    elif compression == ".xz":
-        raw = lzma.LZMAFile(stored)  # noqa: SIM115 (closed with the stream around it)
-    else:
-        codec = {".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}[compression]
-        raw = pa.CompressedInputStream(pa.PythonFile(stored, mode="r"), codec)
-    return io.BufferedReader(raw, _BUFFER)
+        return gzip.GzipFile(fileobj=stored)
+    if compression == ".bz2":
+        return bz2.BZ2File(stored)
+    if compression == ".xz":
+        return lzma.LZMAFile(stored)
+    codec = {".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}[compression]
+    return io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(stored, mode="r"), codec))
 
 
 def guess_format(start: bytes, name: str) -> str:
     """The format of a stream by its first bytes."""
-    for magic, format in _MAGIC:
+    for magic, format in MAGIC.items():
         if start.startswith(magic):
             return format
-    text = start.lstrip(b"\xef\xbb\xbf \t\r\n")
-    if text.startswith(b"{"):
+    if start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         return "ndjson"
     if b"\0" in start:
         raise SourceError(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kernelstream.tables.treatment import few
+from kernelstream.tables.schema import few
 
 
 def as_table(X: Any, names: Sequence[str] = ()) -> pa.Table:

@@ -11,16 +11,16 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from kernelstream.tables.readers import LONGEST_LINE
-from kernelstream.tables.text import (
+from kernelstream.tables.dialect import (
     as_number,
     csv_cells,
     guess_delimiter,
     header_names,
-    looks_like_number,
-    parse_json,
+    is_number,
     readable,
 )
+from kernelstream.tables.readers import LONGEST_LINE
+from kernelstream.tables.text import parse_json
 
 SHOWN = 80  # characters of a line that is none
 
@@ -207,13 +207,13 @@ class LiveRows:
             return None
         if names is not None:
             # Names of other columns, as far as one can tell: rows below are not the model's.
-            if len(names) >= self.n_features and not any(map(looks_like_number, names)):
+            if len(names) >= self.n_features and not any(map(is_number, names)):
                 self.strange_header = text[:SHOWN]
             return f"neither a row nor a header with the columns of the model: {text[:SHOWN]!r}"
         if self.strange_header is not None:
             return (
                 f"the header {self.strange_header!r} does not name the columns of the model; with "
-                "--no-header, values are taken in the order of the model"
+                "--read header=false, values are taken in the order of the model"
             )
         columns = self._positions(len(cells))
         row = self._fitted(text, columns, separator)

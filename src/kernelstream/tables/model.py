@@ -22,9 +22,9 @@ from kernelstream.estimators import (
 )
 from kernelstream.serialization import check_choice, stored
 from kernelstream.tables.encoder import TableEncoder
-from kernelstream.tables.run import Run, draw_until, prepare
+from kernelstream.tables.run import fit_files, prepare
+from kernelstream.tables.schema import Schema, few
 from kernelstream.tables.source import Source
-from kernelstream.tables.treatment import Column, Treatment, few
 
 ENCODED = ("columns", "missing", "decimal", "thousands")  # parameters of the encoder in a file
 
@@ -113,14 +113,14 @@ class TableModel(StoredEstimator):
         self.encoder = encoder
 
     @classmethod
-    def of(cls, estimator: Any, schema: Treatment | None = None) -> TableModel:
+    def of(cls, estimator: Any, schema: Schema | None = None) -> TableModel:
         """A model around an estimator as it is, which learned rows with a schema.
 
         Parameters
         ----------
         estimator : KernelEstimator
             The estimator; it may have learned rows before.
-        schema : Treatment, default=None
+        schema : Schema, default=None
             How its rows were encoded; None: columns of numbers, with the names that it knows.
         """
         model = cls(clone(estimator))
@@ -174,8 +174,7 @@ class TableModel(StoredEstimator):
             draft._forget()
             if is_files(X):
                 source = draft._source(X, y, sample_weight, on_bad_rows)
-                if until is None or not draw_until(draft, source, until):
-                    Run(draft, source, checkpoint, checkpoint_every).complete()
+                fit_files(draft, source, checkpoint, checkpoint_every, until)
             elif (blocks := blocks_of(X)) is not None:
                 draft._fit_blocks(blocks, y, sample_weight, options)
             else:
@@ -261,8 +260,8 @@ class TableModel(StoredEstimator):
             raise ValueError("The target of files is a column of theirs: give its name as y.")
         if isinstance(X, Source):
             return X
-        wishes = self.new_encoder().wishes()
-        return Source(X, treat=wishes, target=y, on_bad_rows=on_bad_rows)
+        options = self.new_encoder().schema_options()
+        return Source(X, schema=options, target=y, on_bad_rows=on_bad_rows)
 
     def _forget(self) -> None:
         for name in ("estimator_", "encoder_"):
@@ -520,7 +519,7 @@ class TableModel(StoredEstimator):
             Where the model continues.
         """
         estimator = StoredEstimator.from_content({**content, "estimator": content["inner"]}, device)
-        schema = Treatment.from_text(content["schema"])
+        schema = Schema.from_text(content["schema"])
         params, fill_values = json.loads(content["encoder"]), content["fill_values"]
         n_features = len(schema.features)
         if set(params) != set(ENCODED) or estimator.n_features_in_ != n_features:
@@ -528,7 +527,7 @@ class TableModel(StoredEstimator):
         if not isinstance(fill_values, np.ndarray) or fill_values.shape != (n_features,):
             raise ValueError("fill values that are not one for each column")
         encoder = TableEncoder(**params)
-        encoder.wishes()  # raises for parameters that make no sense
+        encoder.schema_options()  # raises for parameters that make no sense
         model = cls(clone(estimator), encoder)
         model.estimator_ = estimator
         model.encoder_ = TableEncoder.of(schema, fill_values, **params)
@@ -549,16 +548,16 @@ def learn(
     method(X, **options) if y is None else method(X, y, **options)
 
 
-def plain_schema(estimator: Any) -> Treatment:
+def plain_schema(estimator: Any) -> Schema:
     """The schema of an estimator that learned rows of numbers."""
     names = getattr(estimator, "feature_names_in_", None)
     if names is None:
         names = [f"x{j}" for j in range(estimator.n_features_in_)]
     fills = isinstance(estimator, KernelEstimator) and estimator.stream_.fills
-    return Treatment(tuple(Column(str(name)) for name in names), fills=fills)
+    return Schema.of_numbers(names, fills)
 
 
-def require_same(ours: Treatment, theirs: Treatment) -> None:
+def require_same(ours: Schema, theirs: Schema) -> None:
     """Raise unless two schemas encode rows the same way."""
     if ours.features != theirs.features:
         apart = [name for name in ours.features if name not in theirs.features]

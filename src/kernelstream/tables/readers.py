@@ -1,28 +1,29 @@
-"""Reader interface of all formats: batches, row numbers, invalid rows, size limits."""
+"""Reader interface of all formats: options, batches, row numbers, invalid rows, size limits."""
 
 from __future__ import annotations
 
 import csv
+import glob
 import lzma
 import os
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
 
 from kernelstream.tables.files import ByteStream, File, SourceError
 
-# What a damaged file, or one that is not what its name says, may raise while it is read.
+# What a damaged file, or one of another format than its name says, may raise while it is read.
 UNREADABLE = (
     pa.ArrowException,
     OSError,
     MemoryError,  # a damaged length asks for more than there is
     EOFError,
-    UnicodeDecodeError,
+    UnicodeError,
     csv.Error,
     zlib.error,
     lzma.LZMAError,
@@ -46,11 +47,11 @@ class BadRow:
     row : int
         Number of the row.
     column : str or None
-        Name of the column, where one is to blame.
+        Name of the column with the invalid value, if there is one.
     reason : str
         What is wrong.
     text : str
-        The row as it stands in the file, where that is text.
+        The row as it stands in the file, if that is text.
     """
 
     file: str
@@ -69,14 +70,28 @@ class Batch:
     """Rows as they are stored.
 
     ``numbers`` are the numbers of the rows in the file, from 1; ``end`` is how many rows of the
-    file, broken ones included, have gone by. Arrays give ``matrix``, tables do not.
+    file, invalid ones included, precede the next batch. Arrays have a ``matrix`` of the features.
     """
 
     numbers: np.ndarray
     table: pa.RecordBatch
     end: int
     matrix: np.ndarray | None = None
-    broken: tuple[BadRow, ...] = ()
+    invalid: tuple[BadRow, ...] = ()
+
+    @classmethod
+    def of(cls, table: pa.Table) -> Batch:
+        """All rows of a table."""
+        batches = table.combine_chunks().to_batches()
+        rows = batches[0] if batches else pa.RecordBatch.from_pylist([], table.schema)
+        return cls(np.arange(1, len(table) + 1), rows, len(table))
+
+    def after(self, skip: int) -> Batch:
+        """The part of it after the first rows of the file."""
+        first = int(np.searchsorted(self.numbers, skip, side="right"))
+        invalid = tuple(row for row in self.invalid if row.row > skip)
+        matrix = None if self.matrix is None else self.matrix[first:]
+        return Batch(self.numbers[first:], self.table.slice(first), self.end, matrix, invalid)
 
     def cell(self, place: int, j: int, name: str) -> Any:
         """A value of a row as it is stored: the j-th feature, of this name."""
@@ -94,83 +109,121 @@ class Connection:
     settings : mapping
         Users, passwords and certificates, by name.
     database : str or None
-        Where a query is asked.
+        The database of a query.
     position : dict or None
-        Where to go on: what :meth:`Source.place` gave after the rows of an earlier run.
-    names : tuple of str or None
-        Columns that are wanted: the tags of a server, values that come without names.
-    limit : int or None
-        Good rows that are wanted.
-    name : str
-        What messages call the address.
+        Where to continue: what :meth:`Source.place` gave after the rows of an earlier run.
     tell : callable
-        Is given sentences: about a broker that is gone, a query without an order.
+        Is called with sentences: about a broker that is gone, a query without an order.
     """
 
     settings: Mapping[str, str] = field(default_factory=dict)
     database: str | None = None
     position: dict[str, Any] | None = None
-    names: tuple[str, ...] | None = None
-    limit: int | None = None
-    name: str = ""
     tell: Callable[[str], None] = lambda text: None
 
 
 @dataclass(frozen=True)
-class Reading:
-    """How files are to be read, as far as the format leaves a choice."""
+class Selection:
+    """The columns of a source that are read: features, weight, target, and carried ones."""
 
+    features: tuple[str, ...]
+    weight: str | None = None
+    carried: tuple[str, ...] = ()
+    target: str | None = None
+
+    @property
+    def wanted(self) -> list[str]:
+        """Every column that must be read, once."""
+        beside = [name for name in (self.weight, self.target) if name is not None]
+        return list(dict.fromkeys((*self.features, *beside, *self.carried)))
+
+    @property
+    def only_carried(self) -> list[str]:
+        """The columns that are carried through and nothing else."""
+        return [n for n in self.carried if n not in {*self.features, self.weight, self.target}]
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How files are read, and which of their columns: see :class:`Source`."""
+
+    columns: Sequence[str] | None = None
+    exclude: Sequence[str] = ()
+    features: Sequence[str] | None = None
+    n_features: int | None = None
+    weight_column: str | None = None
+    keep: Sequence[str] | None = ()
+    on_bad_rows: str = "error"
+    limit: int | None = None
+    format: str | None = None
+    array: str | None = None
     delimiter: str | None = None
     header: bool | None = None
-    array: str | None = None
-    features: tuple[str, ...] = field(default=())  # columns that must be numbers, once known
-    encoded: tuple[str, ...] = field(default=())  # columns that will be made numbers
+    dtype: str = "auto"
     carried_as_text: bool = False
-    encoding: str | None = None  # of text; None: UTF-8, or UTF-16 where the file says so
-    connection: Connection = Connection()  # of an address
-    guesses: bool = False  # encoding, delimiter, comments and a row of units by the first lines
+    encoding: str | None = None
+    connection: Connection = field(default_factory=Connection)
+    stdin: BinaryIO | None = None
+
+    def __post_init__(self) -> None:
+        if self.on_bad_rows not in ("error", "skip"):
+            raise ValueError(f"on_bad_rows must be 'error' or 'skip'; got {self.on_bad_rows!r}.")
+        if self.limit is not None and self.limit < 1:
+            raise ValueError(f"limit must be at least 1; got {self.limit}.")
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The columns that are requested by name; None if any may be read."""
+        learned = self.features or self.columns
+        if learned is None or any(glob.has_magic(name) for name in learned):
+            return None
+        weight = [] if self.weight_column is None else [self.weight_column]
+        return tuple(dict.fromkeys([*learned, *weight, *(self.keep or ())]))
 
 
 class Reader:
-    """A file that is being read. ``fields`` says of each column whether it holds numbers."""
+    """A file that is being read."""
 
     file: File
-    fields: dict[str, bool]
+    names: tuple[str, ...]
     named: bool = True  # whether the names are the file's own
     image_shape: tuple[int, int] | None = None  # of rows that were images
     index_columns: tuple[str, ...] = ()  # columns that are the index of a data frame
-    remarks: tuple[str, ...] = ()  # what was found about the file
-    encoding: str | None = None  # of text, where it is not UTF-8
-    text_read = 0  # bytes of text that were read …
-    handed_out = 0  # … and of the rows among them that were handed out
-    opened: ByteStream | None = None  # where the file is read from front to back
+    remarks: tuple[str, ...] = ()  # what is unusual about the file
+    stream: ByteStream | None = None  # if the file is read from front to back
 
-    def batches(self, wanted: list[str], skip: int, reading: Reading) -> Iterator[Batch]:
-        """The rows after the first ``skip``, with the wanted columns."""
+    @property
+    def numeric(self) -> frozenset[str]:
+        """Names of the columns that hold numbers."""
         raise NotImplementedError
 
-    def is_single(self, names: list[str]) -> bool:
+    def batches(self, columns: Selection, skip: int = 0) -> Iterator[Batch]:
+        """The rows after the first ``skip``, with these columns."""
+        raise NotImplementedError
+
+    def head(self, columns: Selection, most: int) -> Batch:
+        """At most so many first rows, as far as they have come; they stay to be read."""
+        return Batch.of(pa.table({name: pa.array([], pa.string()) for name in columns.wanted}))
+
+    def is_single(self, names: Sequence[str]) -> bool:
         """Whether float32 holds these columns exactly."""
         return False
 
     def fraction(self) -> float:
-        """How much of the file has been read, between 0 and 1: by stored bytes."""
-        assert self.opened is not None
-        read = min(1.0, self.opened.stored.count / max(self.file.size, 1))
-        # Text is read ahead of the rows that were handed out: of what was read, they are a share.
-        return read * min(1.0, self.handed_out / self.text_read) if self.text_read else read
+        """How much of the file has been read, between 0 and 1."""
+        return 0.0 if self.stream is None else self.stream.fraction()
 
     def place(self, row: int) -> dict[str, Any] | None:
-        """Where an address is gone on with after so many rows; files are counted by rows."""
+        """Where an address is continued after so many rows; files are counted by rows."""
         return None
 
     def commit(self, position: dict[str, Any]) -> None:
         """All rows before a place were saved."""
 
     def close(self) -> None:
-        """Let go of the file."""
-        if self.opened is not None:
-            self.opened.stream.close()
+        """Close the file."""
+        if self.stream is not None:
+            self.stream.close()
 
 
 def rows_in_batch(n_columns: int, least: int = 64) -> int:
@@ -179,9 +232,14 @@ def rows_in_batch(n_columns: int, least: int = 64) -> int:
 
 
 def require_few(n_columns: int, file: File) -> None:
-    """Raise where a table is so wide that reading it would take all memory."""
+    """Raise for a table so wide that reading it would take all memory."""
     if n_columns > MOST_COLUMNS:
         raise SourceError(
             f"{file.name} has {n_columns:,} columns, and a table may have {MOST_COLUMNS:,}: store "
             "the numbers as an array (numpy.save), which may be wider."
         )
+
+
+def chunk_bytes() -> int:
+    """Bytes of text that make a batch of bounded size: a number has two of them at least."""
+    return BLOCK_BYTES // 4

@@ -6,10 +6,13 @@ resumed ends with the same model, bit for bit, as one that was not.
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import json
+import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +32,9 @@ from kernelstream.serialization import ModelFile
 from kernelstream.stream import ColumnScales
 from kernelstream.tables.encoder import TableEncoder
 from kernelstream.tables.files import fingerprint
-from kernelstream.tables.source import Block, Position, Source
-from kernelstream.tables.treatment import Column, Treatment
+from kernelstream.tables.schema import Schema
+from kernelstream.tables.source import Block, Source, SourcePosition
+from kernelstream.tables.target import Target
 
 if TYPE_CHECKING:
     from kernelstream.tables.model import TableModel
@@ -85,108 +89,405 @@ def begin(model: TableModel, source: Source) -> None:
         ColumnScales.of(X).warn(source.names)
 
 
-def schema_of(source: Source) -> Treatment:
+def schema_of(source: Source) -> Schema:
     """The schema of a source; columns of numbers where none was inferred."""
-    return source.treatment or Treatment(tuple(map(Column, source.names)), fills=False)
+    return source.encoding
 
 
-class Run:
-    """Learn files into a model, in one or two passes.
+# -- a run
+
+
+class Learner:
+    """Learn blocks of rows in one pass, by ``partial_fit``.
 
     Parameters
     ----------
-    model : TableModel
-        A model that has learned nothing.
-    source : Source
-        The rows.
-    checkpoint : path-like or None
-        Where the run is saved regularly, and from where it is resumed if the file exists.
-    every : float
-        Seconds between two checkpoints.
+    estimator : estimator
+        The estimator that learns.
+    target : Target or None
+        The column that it predicts.
     """
 
-    def __init__(self, model: TableModel, source: Source, checkpoint: Any, every: float):
-        self.model, self.source, self.every = model, source, every
-        self.path = None if checkpoint is None else Path(checkpoint)
-        if self.path is not None and source.from_pipe:
-            raise ValueError("A checkpoint needs files: a pipe cannot be read from a place in it.")
-        self.position, self.n_rows, self.saved_at = Position(), 0, time.monotonic()
-        self.number = 1
+    number = 1  # of the present pass
+    n_passes = 1  # that there will be, as far as it is known
+    n_rows = 0  # that the present pass has learned
 
-    def complete(self) -> None:
-        """Learn to the end, and remove the checkpoint."""
-        if not self._resume():
-            begin(self.model, self.source)
-        estimator = self.model.estimator_
-        passes = Passes(estimator, not self.source.from_pipe, self.number, self.n_rows)
-        if isinstance(estimator, StreamingKernelPCA):
-            self._learn_in_passes(passes)
-        else:
-            self._read(passes, self._learn_block)
+    def __init__(self, estimator: Any, target: Target | None = None):
+        self.estimator, self.target = estimator, target
+
+    def continue_from(self, estimator: Any, progress: Progress) -> None:
+        """Continue a run that was stopped.
+
+        Parameters
+        ----------
+        estimator : estimator
+            The estimator in its checkpoint.
+        progress : Progress
+            How far it had come.
+        """
+        self.estimator = estimator
+        self.number, self.n_rows = progress.number, progress.n_rows
+
+    def learn(self, block: Block, first: int) -> None:
+        """Learn a block.
+
+        Parameters
+        ----------
+        block : Block
+            The rows.
+        first : int
+            Number of valid rows before it.
+        """
+        options: dict[str, Any] = {"sample_weight": block.weights}
+        if block.weights is not None and not block.weights.any():
+            return
+        self.n_rows += len(block)
+        if self.target is None:
+            self.estimator.partial_fit(block.X, **options)
+            return
+        if self.target.is_class and not self.estimator.__sklearn_is_fitted__():
+            options["classes"] = self.target.classes
+        self.estimator.partial_fit(block.X, block.y, **options)
+
+    def end(self) -> bool:
+        """Finish the present pass; True where the rows have to be read again for another one."""
         if not self.n_rows:
             raise ValueError("There is no row to learn from.")
-        if self.path is not None:
-            self.path.unlink(missing_ok=True)
+        return False
 
-    def _learn_in_passes(self, passes: Passes) -> None:
-        while True:
-            self._read(passes, lambda block: passes.learn(block.X, block.weights))
-            if not passes.end():
-                return
-            self.number, self.position = passes.number, Position()
 
-    def _learn_block(self, block: Block) -> None:
-        estimator, target = self.model.estimator_, self.source.target
-        options: dict[str, Any] = {"sample_weight": block.weights}
-        if target is None:
-            estimator.partial_fit(block.X, **options)
-            return
-        if target.is_class and not estimator.__sklearn_is_fitted__():
-            options["classes"] = target.classes
-        estimator.partial_fit(block.X, block.y, **options)
+class LearnerInPasses(Learner):
+    """Learn blocks of rows in two passes where that is useful: landmarks first, then statistics.
 
-    def _read(self, passes: Passes, learn: Callable[[Block], None]) -> None:
-        with passes.progress(None if self.source.from_pipe else self.source.fraction):
-            for block in self.source.blocks(self.position):
+    Parameters
+    ----------
+    estimator : StreamingKernelPCA
+        The estimator that learns.
+    repeatable : bool
+        Whether the rows can be read twice.
+    """
+
+    def __init__(self, estimator: StreamingKernelPCA, repeatable: bool):
+        super().__init__(estimator)
+        self.passes = Passes(estimator, repeatable)
+
+    @property
+    def number(self) -> int:  # type: ignore[override]
+        """Number of the present pass."""
+        return self.passes.number
+
+    @property
+    def n_passes(self) -> int:  # type: ignore[override]
+        """Passes that there will be; 1 where only the first rows will show it."""
+        stream = getattr(self.estimator, "stream_", None)
+        is_useful = stream is not None and stream.wants_second_pass
+        return 2 if self.number == 2 or (self.passes.repeatable and is_useful) else 1
+
+    @property
+    def n_rows(self) -> int:  # type: ignore[override]
+        """Rows that the present pass has learned."""
+        return self.passes.n_rows
+
+    def continue_from(self, estimator: Any, progress: Progress) -> None:
+        """Continue a run that was stopped."""
+        self.estimator = estimator
+        self.passes = Passes(estimator, self.passes.repeatable, progress.number, progress.n_rows)
+
+    def learn(self, block: Block, first: int) -> None:
+        """Learn a block."""
+        self.passes.learn(block.X, block.weights)
+
+    def end(self) -> bool:
+        """Finish the present pass; True where another one is useful."""
+        return self.passes.end()
+
+
+def learner_of(estimator: Any, source: Source, passes: int | None = None) -> Learner:
+    """The learner of an estimator that has no learner of its own.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The estimator that learns.
+    source : Source
+        The rows.
+    passes : int, default=None
+        1 reads the rows once. None and 2 read files twice where that is useful.
+    """
+    if isinstance(estimator, StreamingKernelPCA):
+        return LearnerInPasses(estimator, passes != 1 and not source.from_pipe)
+    return Learner(estimator, source.target)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run has come.
+
+    Attributes
+    ----------
+    number : int
+        Number of the present pass.
+    file, row : int
+        Place in the source.
+    n_rows, n_invalid : int
+        Valid and invalid rows that were read: valid ones in this pass, invalid ones in the first.
+    """
+
+    number: int = 1
+    file: int = 0
+    row: int = 0
+    n_rows: int = 0
+    n_invalid: int = 0
+
+
+class CheckpointMismatchError(ValueError):
+    """A checkpoint was made by another run.
+
+    Attributes
+    ----------
+    changed : tuple or None
+        A parameter that differs: its name, its value in the checkpoint, and its value now.
+    """
+
+    def __init__(self, message: str, changed: tuple[str, Any, Any] | None = None):
+        super().__init__(message)
+        self.changed = changed
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where a run is saved regularly.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    every : float
+        Seconds between two checkpoints; infinity saves none.
+    identity : dict
+        Parameters that must be the same when the run is resumed.
+    save : callable
+        Function of an estimator, a path and the progress, which writes a model file.
+    """
+
+    path: Path
+    every: float
+    identity: dict[str, Any]
+    save: Callable[[Any, Path, dict[str, Any]], None]
+
+    def require_same_run(self, stored: dict[str, Any], files: list[list[Any]]) -> None:
+        """Raise unless a stored progress is that of a run with this identity and these files.
+
+        Parameters
+        ----------
+        stored : dict
+            The progress in the checkpoint.
+        files : list of list
+            Fingerprints of the files.
+        """
+        for name, value in json.loads(json.dumps(self.identity)).items():
+            before = stored["identity"].get(name)
+            if before != value:
+                changed = (name, before, value)
+                raise CheckpointMismatchError(
+                    f"The checkpoint {self.path} was made with {name}={before}, now it is {value}: "
+                    "remove it to start from the beginning.",
+                    changed,
+                )
+        for before, now in zip(stored["files"], files, strict=False):
+            if before != now:
+                raise CheckpointMismatchError(
+                    f"{now[0]} changed since the checkpoint {self.path} was made: remove it to "
+                    "start from the beginning."
+                )
+        if len(stored["files"]) != len(files):
+            raise CheckpointMismatchError(
+                f"The sources are not those of the checkpoint {self.path}: remove it to start from "
+                "the beginning."
+            )
+
+
+class RunObserver:
+    """Observes a run; this one shows the progress of an estimator that is verbose."""
+
+    def reading(self, run: Run) -> contextlib.AbstractContextManager[Any]:
+        """A context in which the rows of one pass are read."""
+        fraction = None if run.source.from_pipe else run.source.fraction
+        return Passes(run.learner.estimator, False, run.learner.number).progress(fraction)
+
+    def on_block(self, run: Run, block: Block) -> None:
+        """A block was learned."""
+
+
+class Run:
+    """Learn the rows of a source, in one pass or two, with checkpoints.
+
+    Parameters
+    ----------
+    learner : Learner
+        What learns them.
+    source : Source
+        The rows.
+    checkpoint : Checkpoint or None
+        Where the run is saved.
+    observer : RunObserver or None
+        What is told of each block.
+    """
+
+    def __init__(
+        self,
+        learner: Learner,
+        source: Source,
+        checkpoint: Checkpoint | None = None,
+        observer: RunObserver | None = None,
+    ):
+        self.learner, self.source, self.checkpoint = learner, source, checkpoint
+        self.observer = observer or RunObserver()
+        self.progress = Progress()
+        self.position: dict[str, Any] | None = None  # in an address
+        self.saved_at = time.monotonic()
+
+    def complete(self) -> None:
+        """Learn to the end; where it is interrupted, leave a checkpoint."""
+        self._remember()
+        try:
+            while True:
+                self._read()
+                if not self.learner.end():
+                    return
+                self.progress = Progress(2, n_invalid=self.progress.n_invalid)
+                self._remember()
+        except KeyboardInterrupt:
+            if self.checkpoint is not None and self.checkpoint.every < math.inf:
+                self._save()
+            raise
+
+    def resume(self, estimator: Any, stored: dict[str, Any]) -> None:
+        """Continue from a checkpoint.
+
+        Parameters
+        ----------
+        estimator : estimator
+            The estimator in the checkpoint.
+        stored : dict
+            The progress in it; that of another run is refused.
+        """
+        assert self.checkpoint is not None
+        self.checkpoint.require_same_run(stored, self._files())
+        self.progress = Progress(**stored["place"])
+        self.learner.continue_from(estimator, self.progress)
+        if self.source.has_places:  # it was opened at the place of the checkpoint
+            self.position = stored.get("position")
+            self.progress = replace(self.progress, file=0, row=0)
+
+    def _read(self) -> None:
+        start = SourcePosition(self.progress.file, self.progress.row)
+        with self.observer.reading(self):
+            for block in self.source.ahead(start, self.progress.n_rows):
                 if len(block):
-                    learn(block)
-                self.position, self.n_rows = block.end, self.n_rows + len(block)
+                    self._learn(block)
+                self._advance(block)
+                self.observer.on_block(self, block)
                 self._save_regularly()
+
+    def _learn(self, block: Block) -> None:
+        try:
+            self.learner.learn(block, self.progress.n_rows)
+        except ValueError as problem:
+            where = f"{block.file}, rows {block.rows[0]} to {block.rows[-1]}"
+            raise ValueError(f"{where}: {problem}") from problem
+
+    def _advance(self, block: Block) -> None:
+        now = self.progress
+        self.position = self.source.place(block.end)
+        self.progress = replace(
+            now,
+            file=block.end.file,
+            row=block.end.row,
+            n_rows=now.n_rows + len(block),
+            n_invalid=now.n_invalid + (len(block.bad) if now.number == 1 else 0),
+        )
+        self._remember()
 
     # -- checkpoints
 
-    def _identity(self) -> dict[str, Any]:
-        params = self.model.get_params()
-        return {
-            "parameters": {n: repr(v) for n, v in params.items() if not n.endswith("verbose")},
-            "files": [list(entry) for entry in fingerprint(self.source.files)],
-        }
+    def _files(self) -> list[list[Any]]:
+        return [list(entry) for entry in fingerprint(self.source.files)]
+
+    def _remember(self) -> None:
+        """Keep estimator and progress of one moment: an interrupt may come between two blocks."""
+        learned = copy.copy(self.learner.estimator) if self.learner.n_rows else None
+        self.moment = learned, self.progress, self.position
 
     def _save_regularly(self) -> None:
-        due = time.monotonic() - self.saved_at >= self.every
-        if self.path is None or not due or not self.n_rows:
+        checkpoint = self.checkpoint
+        if checkpoint is not None and time.monotonic() - self.saved_at >= checkpoint.every:
+            self._save()
+
+    def _save(self) -> None:
+        """Write the checkpoint, if there is anything to save."""
+        estimator, progress, position = self.moment
+        assert self.checkpoint is not None
+        if estimator is None:
             return
-        place = {"file": self.position.file, "row": self.position.row, "rows": self.n_rows}
-        progress = {"identity": self._identity(), "place": place | {"pass": self.number}}
-        self.model.save(self.path, {"progress": json.dumps(progress)})
+        stored = {
+            "identity": self.checkpoint.identity,
+            "files": self._files(),
+            "place": asdict(progress),
+        }
+        if position is not None:
+            stored["position"] = position
+        self.checkpoint.save(estimator, self.checkpoint.path, stored)
+        if position is not None:
+            self.source.commit(position)
         self.saved_at = time.monotonic()
 
-    def _resume(self) -> bool:
-        """Resume from the checkpoint, if there is one; one of another run is refused."""
-        if self.path is None or not self.path.exists():
-            return False
-        stored, content = StoredEstimator.from_file(ModelFile.read(self.path), self.path)
-        found = json.loads(content.get("progress") or "{}")
-        if json.loads(json.dumps(self._identity())) != found.get("identity"):
-            raise ValueError(
-                f"The checkpoint {self.path} was made with other parameters, or its files have "
-                "changed since: remove it to start from the beginning."
-            )
-        place = found["place"]
-        self.number, self.n_rows = int(place["pass"]), int(place["rows"])
-        self.position = Position(int(place["file"]), int(place["row"]))
-        self.model.encoder_, self.model.estimator_ = stored.encoder_, stored.estimator_
-        return True
+
+def fit_files(
+    model: TableModel, source: Source, checkpoint: Any, every: float, until: float | None
+) -> None:
+    """Learn files into a model that has learned nothing: all rows, or as many as are needed."""
+    path = None if checkpoint is None else Path(checkpoint)
+    if path is not None and source.from_pipe:
+        raise ValueError("A checkpoint needs files: a pipe cannot be read from a place in it.")
+    progress = None if path is None or not path.exists() else resumed(model, path)
+    if progress is None:
+        begin(model, source)
+    if until is not None and progress is None and draw_until(model, source, until):
+        return
+    learner = learner_of(model.estimator_, source)
+    if path is None:
+        Run(learner, source).complete()
+        return
+
+    def save(estimator: Any, path: Path, progress: dict[str, Any]) -> None:
+        model.estimator_ = estimator
+        model.save(path, {"progress": json.dumps(progress, sort_keys=True)})
+
+    identity = {
+        name: repr(value)
+        for name, value in model.get_params().items()
+        if name not in ("estimator", "encoder") and not name.endswith("verbose")
+    }
+    run = Run(learner, source, Checkpoint(path, every, identity, save))
+    if progress is not None:
+        run.resume(model.estimator_, progress)
+    run.complete()
+    model.estimator_ = learner.estimator
+    path.unlink(missing_ok=True)
+
+
+def resumed(model: TableModel, path: Path) -> dict[str, Any]:
+    """Give a model what a checkpoint has learned, and return how far its run had come."""
+    stored, content = StoredEstimator.from_file(ModelFile.read(path), path)
+    if "progress" not in content:
+        raise ValueError(f"{path} is a model, not a checkpoint: name another file.")
+    model.encoder_, model.estimator_ = stored.encoder_, stored.estimator_
+    progress: dict[str, Any] = json.loads(content["progress"])
+    return progress
+
+
+# -- random rows
 
 
 @dataclass(frozen=True)
@@ -335,12 +636,10 @@ class FileRows:
 
 def draw_until(model: TableModel, source: Source, until: float) -> bool:
     """Learn as many rows of files as are needed; False: all of them are."""
-    if not isinstance(model.estimator, StreamingKernelPCA):
-        raise TypeError(f"{type(model.estimator).__name__} has no fit(until=...).")
+    if not isinstance(model.estimator_, StreamingKernelPCA):
+        raise TypeError(f"{type(model.estimator_).__name__} has no fit(until=...).")
     sampling = ProgressiveSampling(until)
-    begin(model, source)
-    rows = FileRows.of(model.estimator_, source)
-    found = sampling.fit(model.estimator_, rows)
+    found = sampling.fit(model.estimator_, FileRows.of(model.estimator_, source))
     if found is not None:
         model.estimator_ = found
     return found is not None

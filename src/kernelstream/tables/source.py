@@ -1,54 +1,56 @@
-"""Source: files, globs or a pipe as blocks of numbers; invalid rows, weights, positions."""
+"""Source: files, globs or a pipe as blocks of numbers; schema, weights, targets, invalid rows."""
 
 from __future__ import annotations
 
-import glob
 import os
-import sys
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from kernelstream.arrays import prints_short
 from kernelstream.tables.arrays import ArrayReader
-from kernelstream.tables.columns import Bad, Chosen, choose, matrix, name_list, require
-from kernelstream.tables.files import File, SourceError, find_files
+from kernelstream.tables.files import File, SourceError, find_files, standard_input
 from kernelstream.tables.formats import open_reader
+from kernelstream.tables.inference import SchemaOptions, infer_schema, matching, require
 from kernelstream.tables.memory import give_back
-from kernelstream.tables.readers import UNREADABLE, BadRow, Batch, Connection, Reader, Reading
-from kernelstream.tables.sample import Sample, sampled
-from kernelstream.tables.survey import NO_WISHES, Wishes, treatment_of
-from kernelstream.tables.target import Target, target_of
-from kernelstream.tables.treatment import Column, Treatment, column_means
+from kernelstream.tables.readers import UNREADABLE, BadRow, Batch, Reader, ReadOptions, Selection
+from kernelstream.tables.sample import TableSample, sample_rows
+from kernelstream.tables.schema import (
+    EXCLUDED,
+    ColumnSchema,
+    InvalidCell,
+    Schema,
+    column_means,
+    few,
+)
+from kernelstream.tables.target import Target, infer_target
+
+GRACE = 1.0  # seconds to wait for a block that is not needed any more
 
 
 @dataclass(frozen=True)
-class Position:
-    """A place in a source: so many rows of this file, bad ones included, have gone by.
+class SourcePosition:
+    """A place in a source: so many rows of this file, invalid ones included, precede it.
 
     Attributes
     ----------
     file : int
         Number of the file in the source.
     row : int
-        Rows of it that have gone by.
+        Rows of it that precede the place.
     """
 
     file: int = 0
     row: int = 0
 
 
-BEGINNING = Position()
-GRACE = 1.0  # seconds that are waited for a block that nobody wants any more
-
-
 class BadRowError(SourceError):
-    """A bad row in a source that was to have none.
+    """An invalid row in a source that must have none.
 
     Parameters
     ----------
@@ -72,7 +74,7 @@ class Block:
     Attributes
     ----------
     X : array of shape (n, d)
-        Finite numbers, or NaN where a treatment fills; n may be 0 where all rows were bad.
+        Finite numbers, or NaN for missing values that will be filled; n may be 0.
     weights : array of shape (n,) or None
     carried : pyarrow.RecordBatch
         The columns to keep, as they are stored.
@@ -80,12 +82,12 @@ class Block:
         Name of the file.
     rows : array of shape (n,)
         Numbers of the rows in the file, from 1.
-    end : Position
-        Where reading goes on after this block.
+    end : SourcePosition
+        Where reading continues after this block.
     bad : tuple of BadRow
-        Rows that were passed over.
+        Invalid rows that were skipped.
     y : array of shape (n,) or None
-        The targets of the rows, where the source has a target.
+        The targets of the rows, if the source has a target.
     """
 
     X: np.ndarray
@@ -93,7 +95,7 @@ class Block:
     carried: pa.RecordBatch
     file: str
     rows: np.ndarray
-    end: Position
+    end: SourcePosition
     bad: tuple[BadRow, ...] = ()
     y: np.ndarray | None = None
 
@@ -109,63 +111,63 @@ class Source:
     paths : path-like or sequence of them
         Files, folders, globs, ``"-"`` for the standard input, or an address (``kafka://``,
         ``mqtt://``, ``opcua://``, ``sql:``).
-    columns, exclude : sequence of str, optional
-        Names or patterns (``"sensor_*"``) of the columns to learn, and of those not to. Without
-        any, all columns that hold numbers.
-    features : sequence of str, optional
-        Exactly these columns in this order: those of a model.
-    n_features : int, optional
-        So many columns of numbers: those of a model that knows no names.
-    weight_column : str, optional
-        Column with the weight of each row.
-    keep : sequence of str or None
-        Columns to carry through; None for all that are not learned.
-    on_bad_rows : "error" or "skip"
-        A row with a missing value, or with text for a number, is an error that names it, or is
-        passed over and listed in ``Block.bad``.
-    limit : int, optional
-        End after so many good rows.
-    format : str, optional
-        ``"parquet"``, ``"csv"``, ``"arrow"``, ``"ndjson"``, ``"npy"`` or ``"npz"``, where names and
-        first bytes do not tell.
-    array : str, optional
-        Name of the array in ``.npz`` archives.
-    delimiter, header : str and bool, optional
-        Of CSV files; by default what the first line has of ``, ; tab |``, in this order, and a
-        header where the first line is not all numbers.
-    dtype : "auto", "float32" or "float64"
-        ``"auto"`` is float32 where that loses nothing.
-    carried_as_text : bool
-        Leave the kept columns of CSV files as they are spelt.
-    encoding : str, optional
-        Of text files: ``"utf-16"``, ``"latin-1"``; by default UTF-8, or what the file itself says.
-    treat : Wishes or Treatment, optional
-        Understand the columns before they are learned: by a sample of all files, with what is
-        wished for, or as it was decided before. ``X`` then has NaN where values are missing and
-        will be filled.
+    schema : SchemaOptions or Schema, optional
+        Infer the types of the columns from a sample of all files, with what the user says about
+        them, or take a schema that was inferred before. ``X`` then has NaN for missing values that
+        will be filled. Without a schema, columns of numbers are read, and every value must be one.
     target : str or Target, optional
-        The column to be predicted, with ``treat``: its values are ``Block.y``, and a row without
-        one is a bad row. What it is, a number or a class, the sample shows, or is known already.
-    connection : Connection, optional
-        For an address: users and passwords, the database, and where to go on.
-    stdin : binary stream, optional
-        What ``"-"`` reads.
+        The column to be predicted, with ``schema``: its values are ``Block.y``, and a row without
+        one is invalid. Whether it is a number or a class is inferred, or known already.
+    **options : dict
+        Fields of ``ReadOptions``:
+
+        columns, exclude : sequence of str
+            Names or patterns (``"sensor_*"``) of the columns to learn, and of those not to. Without
+            any, all columns that hold numbers.
+        features : sequence of str
+            Exactly these columns in this order: those of a model.
+        n_features : int
+            Number of columns of a model that has no names.
+        weight_column : str
+            Column with the weight of each row.
+        keep : sequence of str or None
+            Columns to carry through; None for all that are not learned.
+        on_bad_rows : "error" or "skip"
+            A row with an invalid value is an error that names it, or is skipped and listed in
+            ``Block.bad``.
+        limit : int
+            End after so many valid rows.
+        format : str
+            ``"parquet"``, ``"csv"``, ``"arrow"``, ``"ndjson"``, ``"npy"`` or ``"npz"``, if it
+            cannot be inferred from names and first bytes.
+        array : str
+            Name of the array in ``.npz`` archives.
+        delimiter, header, encoding : str, bool and str
+            Of CSV files; by default inferred from the first bytes.
+        dtype : "auto", "float32" or "float64"
+            ``"auto"`` is float32 if that loses nothing.
+        carried_as_text : bool
+            Leave the kept columns of CSV files as they are spelled.
+        connection : Connection
+            For an address: users and passwords, the database, and where to continue.
+        stdin : binary stream
+            What ``"-"`` reads.
 
     Attributes
     ----------
     names : tuple of str
-        The columns that are learned.
+        The encoded columns.
     named : bool
         Whether these are the file's own names.
     left_out : tuple of str
         Columns without numbers that nobody asked for.
-    treatment : Treatment or None
-        What is done with each column, where that was asked for.
+    schema : Schema or None
+        The schema, if one was given or inferred.
     sampled_rows : array of shape (n, d) or None
-        The rows by which that was decided, as they would be learned: a uniform sample of all
-        files, or the head of a pipe.
+        The encoded rows from which the schema was inferred: a uniform sample of all files, or the
+        first rows of a pipe.
     sampled_targets : array of shape (n,) or None
-        The targets of the sampled rows, where the source has a target.
+        The targets of the sampled rows, if the source has a target.
     target : Target or None
         What is predicted.
 
@@ -185,121 +187,57 @@ class Source:
         self,
         paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
         *,
-        columns: Sequence[str] | None = None,
-        exclude: Sequence[str] = (),
-        features: Sequence[str] | None = None,
-        n_features: int | None = None,
-        weight_column: str | None = None,
-        keep: Sequence[str] | None = (),
-        on_bad_rows: str = "error",
-        limit: int | None = None,
-        format: str | None = None,
-        array: str | None = None,
-        delimiter: str | None = None,
-        header: bool | None = None,
-        dtype: str = "auto",
-        carried_as_text: bool = False,
-        encoding: str | None = None,
-        treat: Wishes | Treatment | None = None,
+        schema: SchemaOptions | Schema | None = None,
         target: str | Target | None = None,
-        connection: Connection | None = None,
-        stdin: BinaryIO | None = None,
+        **options: Any,
     ):
-        if on_bad_rows not in ("error", "skip"):
-            raise ValueError(f"on_bad_rows must be 'error' or 'skip'; got {on_bad_rows!r}.")
-        if limit is not None and limit < 1:
-            raise ValueError(f"limit must be at least 1; got {limit}.")
-        given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-        self.files = find_files(given, format)
-        self.on_bad_rows = on_bad_rows
-        self.limit = limit
-        piped = any(file.is_stdin for file in self.files)
-        self.stdin = standard_input() if stdin is None and piped else stdin
-        self._reading = Reading(
-            delimiter,
-            header,
-            array,
-            carried_as_text=carried_as_text,
-            encoding=encoding,
-            connection=replace(
-                connection or Connection(),
-                names=names_asked(columns, features, treat, weight_column, keep),
-                limit=limit,
-                name=self.files[0].name,
-            ),
-            guesses=treat is not None,
-        )
-        first = open_reader(self.files[0], self._reading, self.stdin)
-        self.remarks = first.remarks
-        self.sample: Sample | None = None
+        self.files, self.options, first = open_files(paths, schema, ReadOptions(**options))
+        wanted = schema if isinstance(schema, SchemaOptions) else None
+        known = schema if isinstance(schema, Schema) else None
+        aim = target.name if isinstance(target, Target) else target
+        self.sample: TableSample | None = None
+        if wanted is not None:
+            known, self.sample = infer(self.files, first, wanted, aim, self.options)
+        if isinstance(target, str):
+            if self.sample is None or wanted is None:
+                raise ValueError("What a target is shows the sample: give schema=SchemaOptions().")
+            sampled = pa.Table.from_batches([self.sample.batch.table])
+            target = infer_target(sampled, target, wanted)
+        self.target = target
+        # The order of plain numbers is all that a schema without names knows.
+        if known is not None and known.is_nameless and first.named:
+            known = None
+        self.schema, self.encoding = known, known or choose(first, self.options, aim)
+        self.selection = select(first, self.encoding, aim, self.options)
+        self.dtype = self.options.dtype
+        if self.dtype == "auto":
+            numbers = [column.name for column in self.encoding.learned if column.is_plain]
+            self.dtype = "float32" if numbers and first.is_single(numbers) else "float64"
         self.sampled_rows: np.ndarray | None = None
         self.sampled_targets: np.ndarray | None = None
-        self.sampled_bad: tuple[Bad, ...] = ()  # among them, left out of them
-        aim = target.name if isinstance(target, Target) else target
-        if aim is not None:
-            require([aim], list(first.fields), self.files[0].name)
-            if aim == weight_column:
-                raise SourceError(f"The column {aim!r} cannot be target and weight at once.")
-        if isinstance(treat, Wishes):
-            wishes = replace(
-                treat, columns=columns, exclude=exclude, weight=weight_column, target=aim
-            )
-            self.sample, treat = self._survey(first, wishes)
-            if isinstance(target, str):
-                target = target_of(self._table_with(first, target), target, wishes)
-            self.remarks = self.sample.remarks
-        if isinstance(treat, Treatment) and treat.is_nameless and first.named:
-            n_features, treat = len(treat.features), None  # by their order, whatever their names
-        self.treatment = treat
-        if treat is not None and self.sample is not None:
-            for name, lacking in self.sample.lacking:
-                if gone := [column for column in treat.inputs if column in lacking]:
-                    raise SourceError(
-                        f"{name} has no column {', '.join(map(repr, gone))}, which "
-                        f"{self.files[0].name} has: mend it, or leave such columns out."
-                    )
-        if treat is not None:
-            require(treat.inputs, list(first.fields), self.files[0].name)
-            self._chosen = choose(first, self.files[0].name, treat.inputs, (), weight_column, keep)
-            plain = tuple(column.name for column in treat.learned if column.is_plain)
-            encoded = tuple(name for name in treat.inputs if name not in set(plain))
-            encoded += () if aim is None else (aim,)
-            self._reading = replace(self._reading, features=plain, encoded=encoded)
-        else:
-            self._chosen = self._choose(
-                first, columns, exclude, features, n_features, weight_column, keep
-            )
-            self._reading = replace(self._reading, features=self._chosen.features)
-        if isinstance(target, str):
-            raise ValueError("What a target is shows the sample: give treat=Wishes() as well.")
-        self.target = target
-        self._chosen = replace(self._chosen, target=aim)
-        if treat is not None and n_features not in (None, len(treat.features)):
-            raise SourceError(
-                f"{len(treat.features)} columns were chosen and the model wants {n_features}."
-            )
-        if dtype == "auto":
-            single = first.is_single(list(self._reading.features))
-            dtype = "float32" if single and self._reading.features else "float64"
-        self.dtype = dtype
-        if self.sample is not None and treat is not None:
-            self.sampled_rows, bad = treat.encode(self.sample.batch, dtype)
-            if isinstance(target, Target):
-                cells = self._table_with(first, target.name).column(target.name)
-                self.sampled_targets, wrong = target.values(cells)
-                bad = bad + wrong
-                invalid = [cell.place for cell in bad]
-                self.sampled_targets = np.delete(self.sampled_targets, invalid, axis=0)
-            self.sampled_bad = tuple(bad)
-            self.sampled_rows = np.delete(self.sampled_rows, [c.place for c in bad], axis=0)
-            # Where the sample has no gap, one that comes later is a bad row, as it always was.
-            gaps = bool(np.isnan(self.sampled_rows).any())
-            self.treatment = replace(treat, fills=treat.fills and gaps)
-        self.named = first.named
-        self.image_shape = first.image_shape
+        self.sampled_bad: tuple[InvalidCell, ...] = ()
+        if self.sample is not None:
+            self._encode_sample(self.sample.batch)
+        self.remarks = first.remarks if self.sample is None else self.sample.remarks
+        self.named, self.image_shape = first.named, first.image_shape
         self._first: Reader | None = first
-        self._open: Reader | None = first if self.has_places else None
+        self._address: Reader | None = first if self.has_places else None
         self._done = 0.0
+
+    def _encode_sample(self, batch: Batch) -> None:
+        """Encode the sample; missing values will be filled if it has any."""
+        rows, invalid = self.encoding.encode(batch, self.dtype)
+        targets = None
+        if self.target is not None:
+            targets, wrong = self.target.values(batch.table.column(self.target.name))
+            invalid = invalid + wrong
+        valid = np.ones(len(rows), dtype=bool)
+        valid[[cell.place for cell in invalid]] = False
+        self.sampled_bad, self.sampled_rows = tuple(invalid), rows[valid]
+        self.sampled_targets = None if targets is None else targets[valid]
+        fills = self.encoding.fills and bool(np.isnan(self.sampled_rows).any())
+        self.encoding = replace(self.encoding, fills=fills)
+        self.schema = None if self.schema is None else self.encoding
 
     @property
     def filled_sample(self) -> np.ndarray:
@@ -310,83 +248,15 @@ class Source:
         rows = np.asarray(self.sampled_rows, dtype=np.float64)
         return np.where(np.isnan(rows), column_means(rows), rows)
 
-    def _choose(
-        self,
-        first: Reader,
-        columns: Sequence[str] | None,
-        exclude: Sequence[str],
-        features: Sequence[str] | None,
-        n_features: int | None,
-        weight: str | None,
-        keep: Sequence[str] | None,
-    ) -> Chosen:
-        """The columns, by the first file; those of a model must be there."""
-        where = self.files[0].name
-        if features is not None and first.named:
-            require(features, list(first.fields), where)
-            columns, exclude, n_features = features, (), len(features)
-        elif features is not None:
-            n_features = len(features)
-        chosen = choose(first, where, columns, exclude, weight, keep)
-        n_chosen = len(chosen.features)
-        if n_features in (None, n_chosen):
-            return chosen
-        if columns is not None:
-            raise SourceError(f"{n_chosen} columns were chosen and the model wants {n_features}.")
-        raise SourceError(
-            f"{where} has {n_chosen} columns of numbers and the model wants {n_features}; choose "
-            f"them with --columns: {name_list(chosen.features)}."
-        )
-
-    def _survey(self, first: Reader, wishes: Wishes) -> tuple[Sample, Treatment]:
-        """A sample of all files, and what is to be done with their columns."""
-        where = self.files[0].name
-        if isinstance(first, ArrayReader):  # the numbers of an array belong together
-            exclude = [*wishes.exclude, *([] if wishes.target is None else [wishes.target])]
-            chosen = choose(first, where, wishes.columns, exclude, wishes.weight, ())
-            learned = tuple(map(Column, chosen.features))
-            treatment = Treatment(learned, (), wishes.missing == "fill")
-            reading = replace(self._reading, features=chosen.features)
-            return sampled(self.files, first, reading, self.stdin, self.limit), treatment
-        sample = sampled(self.files, first, self._reading, self.stdin, self.limit)
-        treatment = treatment_of(
-            sample.table,
-            wishes,
-            index=first.index_columns,
-            named=first.named,
-            whole=sample.whole,
-            where=where,
-            remarks=sample.remarks,
-        )
-        return sample, treatment
-
-    def _table_with(self, first: Reader, target: str) -> pa.Table:
-        """A sample with the target in it: of arrays, the matrix alone was sampled."""
-        assert self.sample is not None
-        if not isinstance(first, ArrayReader):
-            return self.sample.table
-        if self.from_pipe:
-            raise SourceError("The target of an array in a pipe is not known before: name a file.")
-        cells = []
-        for file, numbers in zip(self.files, self.sample.numbers, strict=False):
-            reader = open_reader(file, self._reading, None)
-            require([target], list(reader.fields), file.name)
-            cells += [
-                batch.table.filter(pa.array(np.isin(batch.numbers - 1, numbers)))
-                for batch in reader.batches([target], 0, self._reading)
-            ]
-            reader.close()
-        return pa.Table.from_batches(cells)
-
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns that are learned."""
-        return self._chosen.features if self.treatment is None else self.treatment.features
+        """The encoded columns."""
+        return self.encoding.features
 
     @property
     def left_out(self) -> tuple[str, ...]:
         """Columns without numbers that nobody asked for."""
-        return self._chosen.left_out
+        return tuple(column.name for column in self.encoding if column.reason == "no numbers")
 
     @property
     def from_pipe(self) -> bool:
@@ -398,20 +268,20 @@ class Source:
         """Whether it is an address: another run can go on where this one stopped."""
         return self.files[0].is_address
 
-    def place(self, position: Position) -> dict[str, Any] | None:
+    def place(self, position: SourcePosition) -> dict[str, Any] | None:
         """Where an address is gone on with after a block, ready for JSON; None for files.
 
         Parameters
         ----------
-        position : Position
+        position : SourcePosition
             The end of a block of this source, which were read up to here.
         """
-        return None if self._open is None else self._open.place(position.row)
+        return None if self._address is None else self._address.place(position.row)
 
     def close(self) -> None:
         """Let go of the other side of an address; files are let go of when they were read."""
-        if self._open is not None:
-            self._open.close()
+        if self._address is not None:
+            self._address.close()
 
     def commit(self, place: dict[str, Any]) -> None:
         """Say that all rows before a place were saved, to a broker that keeps account.
@@ -421,8 +291,8 @@ class Source:
         place : dict
             As :meth:`place` gave it.
         """
-        if self._open is not None:
-            self._open.commit(place)
+        if self._address is not None:
+            self._address.commit(place)
 
     def fraction(self) -> float:
         """How much of all bytes has been read, between 0 and 1."""
@@ -438,18 +308,18 @@ class Source:
         return self.blocks()
 
     def blocks(
-        self, start: Position = BEGINNING, n_before: int = 0
+        self, start: SourcePosition = SourcePosition(), n_before: int = 0
     ) -> Generator[Block, None, None]:
         """Blocks from a position on; ``n_before`` good rows count towards the limit already.
 
         Parameters
         ----------
-        start : Position
+        start : SourcePosition
             Where to begin.
         n_before : int
             Good rows before it.
         """
-        left = None if self.limit is None else self.limit - n_before
+        left = None if self.options.limit is None else self.options.limit - n_before
         for index in range(start.file, len(self.files)):
             if left is not None and left <= 0:
                 return
@@ -462,7 +332,7 @@ class Source:
                 if left is not None and left <= 0:
                     return
 
-    def ahead(self, start: Position = BEGINNING, n_before: int = 0) -> Iterator[Block]:
+    def ahead(self, start: SourcePosition = SourcePosition(), n_before: int = 0) -> Iterator[Block]:
         """The same blocks, the next one read while the caller works on the last.
 
         What goes wrong with a block is raised where it would have come. A pipe is read when it is
@@ -470,7 +340,7 @@ class Source:
 
         Parameters
         ----------
-        start : Position
+        start : SourcePosition
             Where to begin.
         n_before : int
             Good rows before it.
@@ -516,12 +386,12 @@ class Source:
         if reader is None:
             if file.is_passing and index == 0:
                 raise SourceError("A pipe, or an address, can be read only once.")
-            reader = open_reader(file, self._reading, self.stdin)
+            reader = open_reader(file, self.options)
         if index == 0:
             self._first = None
         try:
-            require(self._chosen.wanted, list(reader.fields), file.name)
-            for batch in reader.batches(self._chosen.wanted, skip, self._reading):
+            require(self.selection.wanted, reader.names, file.name)
+            for batch in reader.batches(self.selection, skip):
                 block = self._block(file, index, batch)
                 self._note(index, reader.fraction())
                 yield block
@@ -529,62 +399,45 @@ class Source:
         except UNREADABLE as problem:
             raise SourceError(f"{file.name} cannot be read to its end: {problem}") from problem
         finally:
-            if not file.is_address:  # that one is committed to, and let go of at the end
+            if not file.is_address:  # that one is committed to, and closed at the end
                 reader.close()
 
     def _block(self, file: File, index: int, batch: Batch) -> Block:
-        """A batch as finite numbers; bad rows are taken out, or are an error."""
-        if self.treatment is None:
-            X, cells = matrix(batch, self.names, self.dtype)
-        else:
-            X, cells = self.treatment.encode(batch, self.dtype)
-        weights = None
-        if self._chosen.weight is not None:
-            weights, more = self._weights(batch)
-            cells = cells + more
-        y = None
+        """A batch as finite numbers; invalid rows are taken out, or are an error."""
+        X, cells = self.encoding.encode(batch, self.dtype)
+        weights = y = None
+        if self.selection.weight is not None:
+            weights, wrong = weights_of(batch, self.selection.weight)
+            cells = cells + wrong
         if self.target is not None:
-            y, more = self.target.values(batch.table.column(self.target.name))
-            cells = cells + more
-        bad = list(batch.broken)
-        places: dict[int, Bad] = {}
+            y, wrong = self.target.values(batch.table.column(self.target.name))
+            cells = cells + wrong
+        places: dict[int, InvalidCell] = {}
         for cell in cells:
             places.setdefault(cell.place, cell)
+        bad = list(batch.invalid)
         for place, cell in places.items():
-            number = int(batch.numbers[place])
-            text = row_text(batch, place, self._chosen.features)
-            bad.append(BadRow(file.name, number, cell.column, cell.reason, text))
-        bad.sort(key=lambda b: b.row)
-        if bad and self.on_bad_rows == "error":
+            text = row_text(batch, place, self.selection.features)
+            bad.append(BadRow(file.name, int(batch.numbers[place]), cell.column, cell.reason, text))
+        bad.sort(key=lambda row: row.row)
+        if bad and self.options.on_bad_rows == "error":
             raise BadRowError(bad[0])
-        carried = batch.table.select(list(self._chosen.carried))
+        carried = batch.table.select(list(self.selection.carried))
         numbers = batch.numbers
         if places:
-            good = np.ones(len(X), dtype=bool)
-            good[list(places)] = False
-            X, numbers = X[good], numbers[good]
-            if carried.num_columns:
-                carried = carried.filter(pa.array(good))
-            weights = None if weights is None else weights[good]
-            y = None if y is None else y[good]
-        return Block(
-            X, weights, carried, file.name, numbers, Position(index, batch.end), tuple(bad), y
-        )
-
-    def _weights(self, batch: Batch) -> tuple[np.ndarray, list[Bad]]:
-        name = self._chosen.weight
-        assert name is not None
-        column = Batch(batch.numbers, batch.table, batch.end)
-        values, cells = matrix(column, [name], "float64")
-        weights = values[:, 0]
-        negative = np.flatnonzero(weights < 0)
-        cells += [Bad(int(i), name, f"the weight {weights[i]:g} is negative") for i in negative]
-        return weights, cells
+            valid = np.ones(len(X), dtype=bool)
+            valid[list(places)] = False
+            X, numbers = X[valid], numbers[valid]
+            carried = carried.filter(pa.array(valid)) if carried.num_columns else carried
+            weights = None if weights is None else weights[valid]
+            y = None if y is None else y[valid]
+        end = SourcePosition(index, batch.end)
+        return Block(X, weights, carried, file.name, numbers, end, tuple(bad), y)
 
 
 def open_table(
     paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
-    schema: Wishes | Treatment = NO_WISHES,
+    schema: SchemaOptions | Schema | None = None,
     target: str | Target | None = None,
     **options: Any,
 ) -> Source:
@@ -597,7 +450,7 @@ def open_table(
     ----------
     paths : path-like or sequence of them
         As for :class:`Source`.
-    schema : Wishes or Treatment
+    schema : SchemaOptions or Schema, optional
         What the user says about columns, or a schema that was inferred before.
     target : str or Target, optional
         The column to be predicted; it is no feature then.
@@ -608,7 +461,7 @@ def open_table(
     Returns
     -------
     Source
-        ``treatment`` is its schema; ``sampled_rows`` are the encoded rows of the sample, NaN where
+        ``schema`` is its schema; ``sampled_rows`` are the encoded rows of the sample, NaN where
         values are missing, ``filled_sample`` the same with column means there, and
         ``sampled_targets`` their targets. Iterate over it to read all rows.
 
@@ -624,29 +477,125 @@ def open_table(
     (array([[1.5, 0. , 1. ],
            [2. , 1. , 0. ]]), array([1, 0]))
     """
-    return Source(paths, treat=schema, target=target, **options)
+    return Source(paths, schema=schema or SchemaOptions(), target=target, **options)
 
 
-def names_asked(
-    columns: Sequence[str] | None,
-    features: Sequence[str] | None,
-    treat: Wishes | Treatment | None,
-    weight_column: str | None,
-    keep: Sequence[str] | None,
-) -> tuple[str, ...] | None:
-    """The columns that are asked for by name; None where any will do."""
-    learned = treat.inputs if isinstance(treat, Treatment) else features or columns
-    if learned is None or any(glob.has_magic(name) for name in learned):
-        return None
-    more = [*([] if weight_column is None else [weight_column]), *(keep or ())]
-    return tuple(dict.fromkeys([*learned, *more]))
+def open_files(
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    schema: SchemaOptions | Schema | None,
+    options: ReadOptions,
+) -> tuple[list[File], ReadOptions, Reader]:
+    """The files of a source, how they are read, and a reader of the first."""
+    files = find_files([paths] if isinstance(paths, str | os.PathLike) else paths, options.format)
+    if isinstance(schema, Schema) and schema.is_nameless:
+        options = replace(options, n_features=len(schema.inputs))
+    elif isinstance(schema, Schema):
+        options = replace(options, features=schema.inputs)
+    if options.stdin is None and any(file.is_stdin for file in files):
+        options = replace(options, stdin=standard_input())
+    return files, options, open_reader(files[0], options)
 
 
-def standard_input() -> BinaryIO:
-    """The standard input as bytes; a process may have been started without any."""
-    if sys.stdin is None:
-        raise SourceError("The standard input is closed: send rows to it, or name files.")
-    return sys.stdin.buffer
+def infer(
+    files: Sequence[File],
+    first: Reader,
+    schema_options: SchemaOptions,
+    target: str | None,
+    options: ReadOptions,
+) -> tuple[Schema, TableSample]:
+    """The schema of files by a sample of their rows; the numbers of an array belong together."""
+    where = first.file.name
+    require([] if target is None else [target], first.names, where)
+    if target is not None and target == options.weight_column:
+        raise SourceError(f"The column {target!r} cannot be target and weight at once.")
+    if isinstance(first, ArrayReader):
+        schema = replace(choose(first, options, target), fills=schema_options.missing == "fill")
+        sample = sample_rows(files, first, Selection(schema.inputs, target=target), options)
+        if target is not None and not sample.whole:
+            raise SourceError("The target of an array in a pipe is not known before: name a file.")
+        return schema, sample
+    sample = sample_rows(files, first, Selection(first.names), options)
+    schema = infer_schema(
+        pa.Table.from_batches([sample.batch.table]),
+        replace(
+            schema_options,
+            columns=options.columns,
+            exclude=options.exclude,
+            weight=options.weight_column,
+            target=target,
+        ),
+        index=first.index_columns,
+        named=first.named,
+        whole=sample.whole,
+        where=where,
+        remarks=sample.remarks,
+    )
+    for name, absent in sample.absent.items():
+        if gone := [column for column in schema.inputs if column in absent]:
+            raise SourceError(
+                f"{name} has no column {', '.join(map(repr, gone))}, which {where} has: mend it, "
+                "or leave such columns out."
+            )
+    return schema, sample
+
+
+def choose(first: Reader, options: ReadOptions, target: str | None) -> Schema:
+    """Columns of numbers by name or pattern, or those of a model; by default all there are."""
+    names, where = first.names, first.file.name
+    columns, exclude, n_wanted = options.columns, options.exclude, options.n_features
+    if options.features is not None:
+        n_wanted = len(options.features)
+        if first.named:
+            columns, exclude = options.features, ()
+    others = {*matching(exclude, names, where), options.weight_column, target}
+    if columns is None:
+        features = [name for name in names if name in first.numeric and name not in others]
+    else:
+        features = [name for name in matching(columns, names, where) if name not in others]
+    if not features:
+        raise SourceError(
+            f"{where} has no column of numbers to learn; its columns: {few(names, 20)}."
+        )
+    if n_wanted not in (None, len(features)) and columns is not None:
+        raise SourceError(f"{len(features)} columns were chosen and the model wants {n_wanted}.")
+    if n_wanted not in (None, len(features)):
+        raise SourceError(
+            f"{where} has {len(features)} columns of numbers and the model wants {n_wanted}; "
+            f"choose them with --columns: {few(features, 20)}."
+        )
+    chosen = {*features, *others} if columns is None else {*names}
+    excluded = [ColumnSchema(name, EXCLUDED, "no numbers") for name in names if name not in chosen]
+    return Schema((*map(ColumnSchema, features), *excluded), fills=False)
+
+
+def select(first: Reader, encoding: Schema, target: str | None, options: ReadOptions) -> Selection:
+    """The columns to be read, which the first file must have."""
+    names, where = first.names, first.file.name
+    features = encoding.inputs
+    n_features = len(encoding.features)
+    if options.n_features not in (None, n_features):
+        raise SourceError(
+            f"{n_features} columns were chosen and the model wants {options.n_features}."
+        )
+    if options.keep is None:
+        learned = set(features)
+        carried = [name for name in names if name not in learned]
+    else:
+        carried = matching(options.keep, names, where)
+    selection = Selection(features, options.weight_column, tuple(carried), target)
+    require(selection.wanted, names, where)
+    return selection
+
+
+def weights_of(batch: Batch, name: str) -> tuple[np.ndarray, list[InvalidCell]]:
+    """The weights of rows, and those that are none."""
+    column = replace(batch, matrix=None)
+    values, cells = Schema.of_numbers([name]).encode(column, "float64")
+    weights = values[:, 0]
+    negative = np.flatnonzero(weights < 0).tolist()
+    return weights, cells + [
+        InvalidCell(place, name, f"the weight {weights[place]:g} is negative") for place in negative
+    ]
 
 
 def first_rows(block: Block, n: int) -> Block:
@@ -660,7 +609,7 @@ def first_rows(block: Block, n: int) -> Block:
         block.carried.slice(0, n),
         block.file,
         block.rows[:n],
-        Position(block.end.file, last),
+        SourcePosition(block.end.file, last),
         tuple(b for b in block.bad if b.row < last),
         None if block.y is None else block.y[:n],
     )

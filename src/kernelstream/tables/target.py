@@ -10,18 +10,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kernelstream.tables.columns import Bad
 from kernelstream.tables.files import SourceError
-from kernelstream.tables.survey import MOST_LEVELS, REPEATED, Wishes, levels_of, look_at, wish_for
-from kernelstream.tables.treatment import (
+from kernelstream.tables.inference import (
+    MOST_LEVELS,
+    REPEATED,
+    SchemaOptions,
+    infer_column,
+    levels_of,
+)
+from kernelstream.tables.schema import (
     BOOLEAN,
     CALENDAR,
     CATEGORY,
     CODES,
-    LEFT_OUT,
+    EXCLUDED,
     MISSING,
     NUMBER,
-    Column,
+    ColumnSchema,
+    InvalidCell,
     as_words,
     few,
     is_text,
@@ -38,14 +44,14 @@ class Target:
 
     Attributes
     ----------
-    column : Column
+    column : ColumnSchema
         The column, and how its cells are read; its levels are the classes.
     labels : str
         What classes are called by: ``"whole numbers"``, ``"true and false"`` or ``"words"``; empty
         where numbers are predicted.
     """
 
-    column: Column
+    column: ColumnSchema
     labels: str = ""
 
     @property
@@ -72,7 +78,7 @@ class Target:
             return f"{self.name}, a number"
         return f"{self.name}, {len(self.classes)} classes ({few(list(map(str, self.classes)))})"
 
-    def values(self, cells: Any, dtype: str = "float64") -> tuple[np.ndarray, list[Bad]]:
+    def values(self, cells: Any, dtype: str = "float64") -> tuple[np.ndarray, list[InvalidCell]]:
         """Targets of rows, and the cells that are none.
 
         Parameters
@@ -86,7 +92,7 @@ class Target:
         -------
         numpy.ndarray
             A target for each row.
-        list of Bad
+        list of InvalidCell
             The cells that are no target, with the reason.
         """
         cells = plain_array(cells)
@@ -98,20 +104,20 @@ class Target:
         if self.is_class:
             strange |= ~np.isin(values, self.classes)
         bad = [
-            Bad(int(i), self.name, self._why(cells[int(i)].as_py(), dtype))
+            InvalidCell(int(i), self.name, self._why(cells[int(i)].as_py(), dtype))
             for i in np.flatnonzero(strange)
         ]
         if self.is_class:
             values = np.where(strange, self.classes[0], values).astype(self.classes.dtype)
         return values, bad
 
-    def _labels(self, cells: pa.Array) -> tuple[np.ndarray, list[Bad]]:
+    def _labels(self, cells: pa.Array) -> tuple[np.ndarray, list[InvalidCell]]:
         words = as_words(cells)
         levels = np.array(self.column.levels, dtype=object)
         place = pc.index_in(words, pa.array(self.column.levels, pa.string()))
         codes = pc.fill_null(place, -1).to_numpy(zero_copy_only=False)
         bad = [
-            Bad(int(i), self.name, self._why(words[int(i)].as_py(), "float64"))
+            InvalidCell(int(i), self.name, self._why(words[int(i)].as_py(), "float64"))
             for i in np.flatnonzero(codes < 0)
         ]
         named = levels[codes]  # the last one for those that are bad, and are not used
@@ -121,7 +127,7 @@ class Target:
         if cell is None or cell != cell or str(cell).strip().lower() in MISSING:
             return "the value is missing"
         if not self.is_class:
-            return self.column.why(cell, dtype) or "the value is missing"
+            return self.column.why_invalid(cell, dtype) or "the value is missing"
         return (
             f"{cell!r} is none of the {len(self.column.levels)} classes that a sample of all rows "
             "had"
@@ -149,8 +155,7 @@ class Target:
         """
         try:
             column = facts["column"]
-            found = cls(Column(**{**column, "levels": tuple(column["levels"])}), facts["labels"])
-            found.column.check()
+            found = cls(ColumnSchema.from_facts(column), facts["labels"])
             if found.labels not in ("", INTEGER, TRUTH, TEXT):
                 raise ValueError(f"classes called by {found.labels!r}")
             _ = found.classes if found.is_class else None
@@ -161,11 +166,11 @@ class Target:
         return found
 
 
-def target_of(table: pa.Table, name: str, wishes: Wishes) -> Target:
+def infer_target(table: pa.Table, name: str, options: SchemaOptions) -> Target:
     """What a column to be predicted is, by a sample of its rows.
 
     Words, truths and a few whole numbers that repeat are classes, other numbers are numbers;
-    ``wishes.treat`` says otherwise (``number`` or ``category``).
+    ``options.treat`` says otherwise (``number`` or ``category``).
 
     Parameters
     ----------
@@ -173,33 +178,33 @@ def target_of(table: pa.Table, name: str, wishes: Wishes) -> Target:
         The sample.
     name : str
         The column.
-    wishes : Wishes
+    options : SchemaOptions
         What the user says about columns.
 
     Examples
     --------
     >>> rows = pa.table({"kg": [1.5, 2.5, 9.0], "colour": ["red", "blue", "red"]})
-    >>> print(target_of(rows, "kg", Wishes()))
+    >>> print(infer_target(rows, "kg", SchemaOptions()))
     kg, a number
-    >>> print(target_of(rows, "colour", Wishes(treat={"colour": "category"})))
+    >>> print(infer_target(rows, "colour", SchemaOptions(treat={"colour": "category"})))
     colour, 2 classes (blue, red)
     """
     cells = plain_array(table.column(name))
-    column, wish = look_at(table, name, wishes), wish_for(name, wishes)
+    column, use = infer_column(table, name, options), options.use_of(name)
     choice = f"Say what it is with --treat '{name}=number' or '{name}=category' (columns=...)."
-    if column.use == LEFT_OUT and is_text(cells.type):
+    if column.use == EXCLUDED and is_text(cells.type):
         column = _of_words(column, levels_of(cells), len(cells))
-    if column.use in (LEFT_OUT, CALENDAR):
+    if column.use in (EXCLUDED, CALENDAR):
         reason = "dates or times" if "dates" in column.reason else column.reason
         raise SourceError(f"The target {name!r} cannot be predicted: {reason}. {choice}")
     if column.use == NUMBER:
-        found = _of_numbers(column, column.encode(cells)[:, 0], wish)
+        found = _of_numbers(column, column.encode(cells)[:, 0], use)
     elif column.use == BOOLEAN and pa.types.is_boolean(cells.type):
         found = Target(_classes(column, ["false", "true"]), TRUTH)
     else:
         levels = column.levels or levels_of(cells)
         whole = column.use in (CATEGORY, CODES) and all(map(_is_whole, levels))
-        spelt = Column(name) if whole else replace(column, use=CATEGORY)
+        spelt = ColumnSchema(name) if whole else replace(column, use=CATEGORY)
         found = Target(_classes(spelt, levels), INTEGER if whole else TEXT)
     seen = set(as_words(cells).drop_null().to_pylist()) if found.labels == TRUTH else None
     if len(found.column.levels) == 1 or (seen is not None and len(seen) < 2):
@@ -207,7 +212,7 @@ def target_of(table: pa.Table, name: str, wishes: Wishes) -> Target:
     return found
 
 
-def _of_words(column: Column, levels: Sequence[str], n_rows: int) -> Column:
+def _of_words(column: ColumnSchema, levels: Sequence[str], n_rows: int) -> ColumnSchema:
     """Words that somebody wants to predict are classes where they repeat at all."""
     dates = "dates" in column.reason
     if dates or not 0 < len(levels) <= min(MOST_LEVELS, n_rows // 2):
@@ -215,7 +220,7 @@ def _of_words(column: Column, levels: Sequence[str], n_rows: int) -> Column:
     return _classes(replace(column, use=CATEGORY), levels)
 
 
-def _of_numbers(column: Column, values: np.ndarray, wish: str | None) -> Target:
+def _of_numbers(column: ColumnSchema, values: np.ndarray, use: str | None) -> Target:
     values = values[np.isfinite(values)]
     different = np.unique(values)
     if len(different) == 0:
@@ -223,12 +228,12 @@ def _of_numbers(column: Column, values: np.ndarray, wish: str | None) -> Target:
     if len(different) == 1:
         raise _constant(column.name, f"{different[0]:g}")
     few = len(different) <= MOST_CLASSES and len(different) * REPEATED <= len(values)
-    if wish is None and few and bool(np.all(np.mod(different, 1.0) == 0)):
+    if use is None and few and bool(np.all(np.mod(different, 1.0) == 0)):
         return Target(_classes(column, [str(int(value)) for value in different]), INTEGER)
     return Target(replace(column, levels=()))
 
 
-def _classes(column: Column, levels: Sequence[str]) -> Column:
+def _classes(column: ColumnSchema, levels: Sequence[str]) -> ColumnSchema:
     return replace(column, levels=tuple(levels), reason=f"{len(levels)} classes")
 
 

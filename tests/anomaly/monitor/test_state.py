@@ -12,6 +12,7 @@ import pytest
 
 from kernelstream import KernelMonitor
 from kernelstream.anomaly import Records
+from tests import samples
 from tests.anomaly.monitor.processes import assert_same, plant, process, small
 
 
@@ -70,9 +71,7 @@ def test_an_event_is_not_learned(fitted: KernelMonitor) -> None:
     assert name == "x1" and 4.5 < size < 7.5
 
 
-@pytest.mark.parametrize("smooth", [None, 0.2])
-@pytest.mark.parametrize("size", [30.0, 1e3, 1e12])
-@pytest.mark.parametrize("width", [100.0, 10.0])
+@samples.grid("smooth, size, width", [None, 0.2], [30.0, 1e3, 1e12], [100.0, 10.0])
 def test_a_single_wild_row_is_not_learned(smooth: float | None, size: float, width: float) -> None:
     """One glitch is no event, but it must not become a part of normal operation either."""
     monitor = small(memory=200, smooth=smooth, width=width, basis=60).fit(process(400))

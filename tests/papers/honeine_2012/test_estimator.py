@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from kernelstream import StreamingKernelPCA, kernels, landmarks, papers, trackers
 from kernelstream.papers import OnlineKernelPCA, schedules
+from tests import samples
 from tests.naive import papers as naive_papers
 
 
@@ -32,9 +33,9 @@ def covariance_spectrum(K: np.ndarray, center: bool) -> tuple[np.ndarray, np.nda
     return values[keep] / n, (H @ vectors[:, keep]) / np.sqrt(values[keep])
 
 
-@pytest.mark.parametrize("center", [True, False])
-@pytest.mark.parametrize("r", [1, 4])
-@pytest.mark.parametrize("kernel", [kernels.RBF(2.0), kernels.Polynomial(2, 1.0, 1.0)], ids=str)
+@samples.grid(
+    "center, r, kernel", [True, False], [1, 4], [kernels.RBF(2.0), kernels.Polynomial(2, 1.0, 1.0)]
+)
 def test_equals_the_dual_equations(kernel: kernels.Kernel, r: int, center: bool) -> None:
     X = banana(400, seed=r)
     options: dict[str, Any] = dict(nu=0.2, eta0=0.1, tau=150)
@@ -115,12 +116,11 @@ def test_average_follows_a_change_of_basis() -> None:
 # -- the statements of the paper
 
 
-@pytest.mark.parametrize("nu", [0.05, 0.3, 0.7])
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize(
-    "kernel",
+@samples.grid(
+    "nu, seed, kernel",
+    [0.05, 0.3, 0.7],
+    range(3),
     [kernels.RBF(2.0), kernels.Exponential(1.0), kernels.Cosine(), 5.0 * kernels.RBF(2.0)],
-    ids=str,
 )
 def test_lemma_3_and_theorem_4(kernel: kernels.Kernel, seed: int, nu: float) -> None:
     X = np.random.default_rng(seed).normal(size=(400, 3))

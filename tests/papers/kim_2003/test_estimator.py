@@ -19,6 +19,7 @@ from kernelstream import StreamingKernelPCA, kernels, landmarks, load, metrics, 
 from kernelstream.papers import KernelHebbianPCA, schedules
 from kernelstream.papers.kim_2003 import epochs
 from kernelstream.papers.kim_2003.gram import KernelMatrix
+from tests import samples
 from tests.naive import hebbian as naive
 
 
@@ -207,11 +208,12 @@ def test_parameters_that_make_no_sense(parameters: dict[str, Any], message: str)
 # -- partial_fit: the semi-online form of appendix A
 
 
-@pytest.mark.parametrize("center", [True, False])
-@pytest.mark.parametrize(
-    "schedule", [schedules.ConstantRate(0.1), schedules.AutomaticRate()], ids=str
+@samples.grid(
+    "center, schedule, batch_size",
+    [True, False],
+    [schedules.ConstantRate(0.1), schedules.AutomaticRate()],
+    [1, 16],
 )
-@pytest.mark.parametrize("batch_size", [1, 16])
 def test_partial_fit_is_the_growing_expansion(
     center: bool, schedule: schedules.Schedule, batch_size: int
 ) -> None:

@@ -16,6 +16,7 @@ from sklearn.decomposition import KernelPCA
 from kernelstream import StreamingKernelPCA, kernels, landmarks, papers
 from kernelstream.papers import AdaptiveKernelPCA, schedules
 from kernelstream.papers.sequential import Sequential
+from tests import samples
 from tests.naive import papers as naive_papers
 
 RULES = ("rls", "lms", "subkha")
@@ -45,10 +46,11 @@ def raw_coefficients(model: StreamingKernelPCA) -> np.ndarray:
     return state.basis.span.factor @ state.tracker.V
 
 
-@pytest.mark.parametrize("method", RULES)
-@pytest.mark.parametrize("r", [1, 2, 5])
-@pytest.mark.parametrize(
-    "kernel", [kernels.RBF(0.1), 3.0 * kernels.RBF(0.1), kernels.Matern(1.5, 2.0)], ids=str
+@samples.grid(
+    "method, r, kernel",
+    RULES,
+    [1, 2, 5],
+    [kernels.RBF(0.1), 3.0 * kernels.RBF(0.1), kernels.Matern(1.5, 2.0)],
 )
 def test_equals_the_dual_equations(method: str, r: int, kernel: kernels.Kernel) -> None:
     X = series(400, seed=r)
@@ -163,23 +165,23 @@ def test_a_step_too_long_is_shortened_and_reported(method: str) -> None:
     assert np.all(np.isfinite(model.transform(X)))
 
 
-@pytest.mark.parametrize("center", [False, True])
-@pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
-@pytest.mark.parametrize(
-    "rows",
-    [
-        np.zeros((400, 3)),
-        np.ones((400, 3)),
-        np.outer(np.linspace(-1, 1, 400), [1.0, 2.0, 3.0]),
-        np.vstack([np.eye(3)] * 5 + [np.zeros((400, 3))]),
-        # (with more than this, polynomials of degree 3 lose their digits in the growing basis)
-        np.random.default_rng(0).normal(size=(400, 3)) * np.geomspace(1e-1, 1e1, 400)[:, None],
-        np.random.default_rng(0).normal(size=(400, 3)) * np.geomspace(1e1, 1e-3, 400)[:, None],
-    ],
-    ids=["zero", "constant", "line", "silence", "louder", "softer"],
+NORMAL = np.random.default_rng(0).normal(size=(400, 3))
+HARD_ROWS = {
+    "zero": np.zeros((400, 3)),
+    "constant": np.ones((400, 3)),
+    "line": np.outer(np.linspace(-1, 1, 400), [1.0, 2.0, 3.0]),
+    "silence": np.vstack([np.eye(3)] * 5 + [np.zeros((400, 3))]),
+    # (with more than this, polynomials of degree 3 lose their digits in the growing basis)
+    "louder": NORMAL * np.geomspace(1e-1, 1e1, 400)[:, None],
+    "softer": NORMAL * np.geomspace(1e1, 1e-3, 400)[:, None],
+}
+
+
+@samples.grid(
+    "center, kernel, name, method", [False, True], ["linear", "rbf", "poly"], HARD_ROWS, RULES
 )
-@pytest.mark.parametrize("method", RULES)
-def test_never_nan(method: str, rows: np.ndarray, kernel: str, center: bool) -> None:
+def test_never_nan(method: str, name: str, kernel: str, center: bool) -> None:
+    rows = HARD_ROWS[name]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # steps may be shortened
         model = AdaptiveKernelPCA(

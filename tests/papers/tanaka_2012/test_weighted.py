@@ -11,6 +11,7 @@ from kernelstream import landmarks, papers
 from kernelstream.papers import schedules
 from kernelstream.papers.tanaka_2012.rls import RLSState
 from kernelstream.trackers import Moments
+from tests import samples
 from tests.naive.trackers import Tanaka
 from tests.trackers.test_covariance import REFERENCE
 
@@ -47,9 +48,7 @@ def assert_same(state: Any, twin: Tanaka) -> None:
 METHODS = ["subset_hebbian", "lms", "rls"]
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("forgetting", [1.0, 0.9])
-@pytest.mark.parametrize("method", METHODS)
+@samples.grid("weighted, forgetting, method", [False, True], [1.0, 0.9], METHODS)
 def test_every_row_is_that_of_the_twin(method: str, forgetting: float, weighted: bool) -> None:
     """Nothing, twice the same and a combination come first: they start no component."""
     rng = np.random.default_rng(0)

@@ -2,41 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from importlib import import_module
-
 import typer
 
-from kernelstream.cli import flat
+from kernelstream.cli import add_command
+from kernelstream_plant.commands import arguments
 
-# Modules of the commands, in the order of the help: that of another command is not imported.
-COMMANDS = {
-    "serve": "serve",
-    "fit": "fit",
-    "report": "report",
-    "events": "running",
-    "accept": "running",
-    "acknowledge": "running",
-    "reset": "running",
-    "pause": "running",
-    "resume": "running",
-    "sensor": "running",
-    "note": "running",
+# Arguments of the commands and the modules of their functions, in the order of the help.
+COMMANDS: dict[str, tuple[type, str]] = {
+    "serve": (arguments.ServeArguments, "serve"),
+    "fit": (arguments.FitArguments, "fit"),
+    "report": (arguments.ReportArguments, "report"),
+    "events": (arguments.EventsArguments, "running"),
+    "accept": (arguments.AcceptArguments, "running"),
+    "acknowledge": (arguments.AcknowledgeArguments, "running"),
+    "reset": (arguments.ResetArguments, "running"),
+    "pause": (arguments.PauseArguments, "running"),
+    "resume": (arguments.ResumeArguments, "running"),
+    "sensor": (arguments.SensorArguments, "running"),
+    "note": (arguments.NoteArguments, "running"),
 }
 RUNNING = "A monitor that is running"
 
 
-def app(words: Sequence[str] = ()) -> typer.Typer:
-    """The application; of its commands only the one that is called, if the first word is one."""
+def app() -> typer.Typer:
+    """The application."""
     made = typer.Typer(
-        help="Monitors in operation: live page, history, brokers, metrics, fleets.",
+        help="Operate monitors: live page, history, brokers, metrics, fleets.",
         no_args_is_help=True,
     )
-    called = words[0] if words and words[0] in COMMANDS else None
-    for name, module in COMMANDS.items():
-        if called in (None, name):
-            within = import_module(f"kernelstream_plant.commands.{module}")
-            panel = RUNNING if module == "running" else None
-            command = made.command(name, cls=getattr(within, "CLASS", None), rich_help_panel=panel)
-            command(flat(getattr(within, name)))
+    for name, (kind, module) in COMMANDS.items():
+        function = f"kernelstream_plant.commands.{module}:{name}"
+        panel = RUNNING if module == "running" else None
+        cls = arguments.OptionalValues if name == "serve" else None
+        add_command(made, name, kind, function, rich_help_panel=panel, cls=cls)
     return made

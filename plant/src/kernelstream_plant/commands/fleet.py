@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 
 from kernelstream import KernelMonitor
-from kernelstream.cli import MODEL, USAGE, CommandError, Judge, read_monitor
+from kernelstream.cli import MODEL, USAGE, CommandError, RowScorer, read_monitor
 from kernelstream.tables import LiveRow
 from kernelstream_plant.fleet import MonitorFleet
-
-Verdict = dict[str, Any]
 
 
 def open_fleet(path: Path) -> MonitorFleet:
@@ -23,42 +21,39 @@ def open_fleet(path: Path) -> MonitorFleet:
             return MonitorFleet.load(path)
         except ValueError as problem:
             raise CommandError(MODEL, str(problem)) from problem
-    fleet = MonitorFleet(shared=True)
-    fleet.monitor = fleet.shared_ = read_monitor(path)
-    return fleet
+    return MonitorFleet(shared=read_monitor(path))
 
 
-class FleetJudge(Judge):
-    """One judge for each machine, and the log of all in one stream of lines."""
+class FleetScorer(RowScorer):
+    """One scorer for each machine, and the log of all in one stream of lines."""
 
     takes_missing = True
 
     def __init__(self, fleet: MonitorFleet, by: str, make: Callable[[KernelMonitor], Any]):
         self.fleet, self.by, self.make = fleet, by, make
-        self.judges = {name: make(monitor) for name, monitor in fleet.monitors_.items()}
-        any_one = fleet.shared_ or next(iter(fleet.monitors_.values()))
+        self.scorers = {name: make(monitor) for name, monitor in fleet.items()}
+        any_one = fleet.shared or next(iter(fleet.values()))
         names = getattr(any_one, "feature_names_in_", None)
         self.names = None if names is None else tuple(map(str, names))
         self.n_features = int(any_one.n_features_in_)
 
-    def judge(self, x: np.ndarray, time: Any) -> Verdict:
+    def score(self, x: np.ndarray, time: Any) -> dict[str, Any]:
         """A row alone does not say which machine it is from."""
         raise ValueError(f"there is no value for {self.by!r}, which names the machine")
 
-    def judge_row(self, row: LiveRow) -> Verdict:
-        """What the monitor of its machine says about a row."""
+    def score_row(self, row: LiveRow) -> dict[str, Any]:
+        """The score of a row by the monitor of its machine."""
         machine = row.kept.get(self.by)
         if machine is None or machine == "":
             raise ValueError(f"there is no value for {self.by!r}, which names the machine")
         name = str(machine)
-        if name not in self.judges:
-            self.judges[name] = self.make(self.fleet.of(name))
-        verdict: Verdict = self.judges[name].judge(row.x, row.time)
-        return verdict
+        if name not in self.scorers:
+            self.scorers[name] = self.make(self.fleet[name])
+        score: dict[str, Any] = self.scorers[name].score(row.x, row.time)
+        return score
 
     def save(self, path: Path, position: dict[str, Any] | None = None) -> None:
         """Write the monitors with their adaptive states."""
-        self.fleet.monitors_ = {name: judge.monitor for name, judge in self.judges.items()}
         self.fleet.save(path)
 
 
@@ -84,4 +79,4 @@ def fit_fleet(
         own = machines if key is None else [str(key)]
         which += [i] * len(own)
         names += own
-    return MonitorFleet(monitor, shared=shared).fit(rows[which], names)
+    return MonitorFleet.fit(monitor, rows[which], names, shared)

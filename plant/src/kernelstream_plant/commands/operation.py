@@ -9,117 +9,26 @@ import re
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from kernelstream import KernelMonitor
-from kernelstream.cli import USAGE, WRITE, CommandError, MonitorJudge, facts_table
+from kernelstream.cli import USAGE, WRITE, CommandError, MonitorScorer, facts_table
 from kernelstream.serialization import Replacement
 from kernelstream.tables import LiveRow
+from kernelstream_plant.commands.arguments import ADDRESS, OperationOptions
 from kernelstream_plant.operation import LiveMonitor, Notice, words
 from kernelstream_plant.operation.hooks import Hook
 
-PAGE, METRICS = "127.0.0.1:8765", "127.0.0.1:9109"
-OPERATION = "In operation"
 REDRAW = 0.5  # seconds
 TOLD = ("begin", "change", "end", "silence", "data", "problem", "command", "bad")
 LINES = 8
-_ADDRESS = re.compile(r"(?:(\[[0-9a-fA-F:]+\]|[^:\s/]*):)?(\d{1,5})")
 _SPEED = re.compile(r"([0-9.]+)\s*(x|/s)")
-
-
-class OptionalValues(typer.core.TyperCommand):
-    """A command where some options may stand without their value."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Give ``--serve`` and ``--metrics`` their usual address where none follows."""
-        given: list[str] = []
-        for i, word in enumerate(args):
-            given.append(word)
-            usual = {"--serve": PAGE, "--metrics": METRICS}.get(word)
-            follows = args[i + 1] if i + 1 < len(args) else ""
-            if usual is not None and not _ADDRESS.fullmatch(follows):
-                given.append(usual)
-        return super().parse_args(ctx, given)
-
-
-@dataclass(frozen=True)
-class Operation:
-    """What goes on beside the rows."""
-
-    serve: Annotated[
-        str | None,
-        typer.Option(
-            help=f"Open the live page, at ADDRESS:PORT. Alone: {PAGE}.",
-            metavar="[ADDRESS:PORT]",
-            rich_help_panel=OPERATION,
-        ),
-    ] = None
-    open_page: Annotated[
-        bool, typer.Option("--open", help="Show the page in a browser.", rich_help_panel=OPERATION)
-    ] = False
-    token_file: Annotated[
-        Path | None,
-        typer.Option(
-            help="File with the token of the page. Default: KERNELSTREAM_TOKEN, or a random one.",
-            rich_help_panel=OPERATION,
-        ),
-    ] = None
-    origin: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Another name under which browsers reach the page (a reverse proxy's).",
-            rich_help_panel=OPERATION,
-        ),
-    ] = None
-    history: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder that keeps the past. With --serve: MODEL.history by default.",
-            rich_help_panel=OPERATION,
-        ),
-    ] = None
-    metrics: Annotated[
-        str | None,
-        typer.Option(
-            help=f"Metrics for Prometheus, at ADDRESS:PORT. Alone: {METRICS}.",
-            metavar="[ADDRESS:PORT]",
-            rich_help_panel=OPERATION,
-        ),
-    ] = None
-    on_event: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Command or https address that is told when events begin and end.",
-            rich_help_panel=OPERATION,
-        ),
-    ] = None
-    watch: Annotated[
-        bool,
-        typer.Option("--watch", help="A live table in the terminal.", rich_help_panel=OPERATION),
-    ] = False
-    units: Annotated[
-        Path | None,
-        typer.Option(
-            help="JSON file with the units of variables, as {name: unit}.",
-            rich_help_panel=OPERATION,
-        ),
-    ] = None
-    title: Annotated[
-        str | None, typer.Option(help="What is monitored.", rich_help_panel=OPERATION)
-    ] = None
-
-    @property
-    def wanted(self) -> bool:
-        """Whether anything of it was asked for that needs a monitor of 'fit --monitor'."""
-        return bool(self.serve or self.history or self.metrics or self.on_event or self.watch)
 
 
 def address_of(text: str, option: str) -> tuple[str, int]:
@@ -130,7 +39,7 @@ def address_of(text: str, option: str) -> tuple[str, int]:
     >>> address_of("0.0.0.0:8765", "--serve"), address_of("8765", "--serve")
     (('0.0.0.0', 8765), ('127.0.0.1', 8765))
     """
-    found = _ADDRESS.fullmatch(text)
+    found = ADDRESS.fullmatch(text)
     if not found or int(found[2]) > 65535:
         raise CommandError(
             USAGE, f"{option} wants ADDRESS:PORT, such as 127.0.0.1:8765; got {text!r}."
@@ -164,13 +73,17 @@ class Deck:
     monitor : KernelMonitor
     model : Path
         Its file, which the history lies beside.
-    chosen : Operation
+    chosen : OperationOptions
     stack : ExitStack
         Closes everything, in the right order.
     """
 
     def __init__(
-        self, monitor: KernelMonitor, model: Path, chosen: Operation, stack: contextlib.ExitStack
+        self,
+        monitor: KernelMonitor,
+        model: Path,
+        chosen: OperationOptions,
+        stack: contextlib.ExitStack,
     ):
         folder = chosen.history or (history_folder(model) if chosen.serve else None)
         self.error = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -214,7 +127,7 @@ class Deck:
         stack.callback(server.shutdown)
         self.error.print(f"Metrics at http://{address}:{server.server_port}/metrics", markup=False)
 
-    def _open_page(self, chosen: Operation, stack: contextlib.ExitStack) -> None:
+    def _open_page(self, chosen: OperationOptions, stack: contextlib.ExitStack) -> None:
         from kernelstream_plant.page import serve  # Bokeh takes a second
 
         # A browser that goes away is no news.
@@ -283,11 +196,11 @@ class Deck:
         self.error.print(facts_table(shown))
 
 
-class OperatedJudge(MonitorJudge):
+class OperatedScorer(MonitorScorer):
     """A monitor with a history, and all that goes on beside the rows."""
 
-    def __init__(self, judge: MonitorJudge, deck: Deck):
-        super().__init__(judge.monitor, judge.learn, judge.top)
+    def __init__(self, scorer: MonitorScorer, deck: Deck):
+        super().__init__(scorer.monitor, scorer.learn, scorer.top)
         self.deck, self.update = deck, deck.live.update
 
     def save(self, path: Path, position: dict[str, Any] | None) -> None:
@@ -299,11 +212,11 @@ class OperatedJudge(MonitorJudge):
         """Count it, and tell it in the log."""
         self.deck.refuse(reason)
 
-    def hear(self, text: str) -> None:
+    def note(self, text: str) -> None:
         """Write it into the log."""
         self.deck.live.tell("problem", text)
 
-    def look(self) -> None:
+    def between_rows(self) -> None:
         """Commands, silence, the table."""
         self.deck.look()
 

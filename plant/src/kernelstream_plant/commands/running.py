@@ -4,130 +4,76 @@ from __future__ import annotations
 
 import getpass
 import json
+import sqlite3
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
-from kernelstream.cli import BUSY, DATA, CommandError, Json, Screen, report_failures
+from kernelstream.cli import BUSY, DATA, CommandError, Screen
+from kernelstream_plant.commands.arguments import (
+    AcceptArguments,
+    AcknowledgeArguments,
+    EventsArguments,
+    NoteArguments,
+    PauseArguments,
+    ResetArguments,
+    ResumeArguments,
+    SensorArguments,
+)
 from kernelstream_plant.commands.operation import history_folder
 from kernelstream_plant.operation import ask
 from kernelstream_plant.operation.history import existing
 
-if TYPE_CHECKING:
-    import sqlite3
 
-Running = Annotated[
-    Path, typer.Argument(help="The model that is being monitored, or its history folder.")
-]
+def accept(given: AcceptArguments, screen: Screen) -> None:
+    """Declare the present event normal."""
+    send(given.model, "accept", {"instead": given.instead}, screen)
 
 
-def accept(
-    model: Running,
-    instead: Annotated[
-        bool,
-        typer.Option(
-            "--instead/--as-well",
-            help="In the place of what was normal before (a machine that was rebuilt), or as well.",
-        ),
-    ] = False,
-    as_json: Json = False,
-) -> None:
-    """Declare the present event of a running monitor normal.
-
-    Examples
-    --------
-      kernelstream plant accept model.safetensors --as-well
-    """
-    tell(model, "accept", {"instead": instead}, as_json)
+def acknowledge(given: AcknowledgeArguments, screen: Screen) -> None:
+    """Acknowledge the present event."""
+    send(given.model, "acknowledge", {}, screen)
 
 
-def acknowledge(model: Running, as_json: Json = False) -> None:
-    """Say that the present event of a running monitor was seen.
-
-    Examples
-    --------
-      kernelstream plant acknowledge model.safetensors
-    """
-    tell(model, "acknowledge", {}, as_json)
+def reset(given: ResetArguments, screen: Screen) -> None:
+    """Begin a new sequence."""
+    send(given.model, "interrupt", {}, screen)
 
 
-def reset(model: Running, as_json: Json = False) -> None:
-    """Begin a new sequence: the next row of a running monitor has no past.
-
-    Examples
-    --------
-      kernelstream plant reset model.safetensors
-    """
-    tell(model, "interrupt", {}, as_json)
+def pause(given: PauseArguments, screen: Screen) -> None:
+    """Stop learning."""
+    send(given.model, "pause", {}, screen)
 
 
-def pause(model: Running, as_json: Json = False) -> None:
-    """Have a running monitor learn nothing until 'resume'; rows are judged as before.
-
-    Examples
-    --------
-      kernelstream plant pause model.safetensors
-    """
-    tell(model, "pause", {}, as_json)
+def resume(given: ResumeArguments, screen: Screen) -> None:
+    """Learn again."""
+    send(given.model, "resume", {}, screen)
 
 
-def resume(model: Running, as_json: Json = False) -> None:
-    """Have a running monitor learn again, after 'pause'.
-
-    Examples
-    --------
-      kernelstream plant resume model.safetensors
-    """
-    tell(model, "resume", {}, as_json)
+def sensor(given: SensorArguments, screen: Screen) -> None:
+    """Disable or enable a sensor."""
+    send(given.model, "service", {"variable": given.variable, "out": given.out}, screen)
 
 
-def sensor(
-    model: Running,
-    variable: Annotated[str, typer.Argument(help="Name of the variable.")],
-    out: Annotated[
-        bool, typer.Option("--out/--back", help="Disable it, or enable it again.")
-    ] = True,
-    as_json: Json = False,
-) -> None:
-    """Disable a sensor of a running monitor, or enable it: its values count as missing meanwhile.
-
-    Examples
-    --------
-      kernelstream plant sensor model.safetensors XMEAS_9 --out
-    """
-    tell(model, "service", {"variable": variable, "out": out}, as_json)
+def note(given: NoteArguments, screen: Screen) -> None:
+    """Give an event a class and a comment."""
+    facts = {"event": given.event, "kind": given.kind, "comment": given.comment}
+    send(given.model, "note", facts, screen)
 
 
-def note(
-    model: Running,
-    event: Annotated[int, typer.Argument(help="Number of the event.")],
-    kind: Annotated[str | None, typer.Option("--class", help="What kind of event it was.")] = None,
-    comment: Annotated[str | None, typer.Option(help="Anything to remember.")] = None,
-    as_json: Json = False,
-) -> None:
-    """Give an event of a running monitor a class and a comment.
-
-    Examples
-    --------
-      kernelstream plant note model.safetensors 3 --class fault --comment 'valve stuck'
-    """
-    tell(model, "note", {"event": event, "kind": kind, "comment": comment}, as_json)
-
-
-def tell(model: Path, verb: str, arguments: dict[str, Any], as_json: bool) -> None:
-    """Have the running monitor execute a verb, and say what it answered."""
-    with report_failures(as_json):
-        try:
-            answer = ask(history_folder(model), verb, {**arguments, "by": user()})
-        except TimeoutError as problem:
-            raise CommandError(BUSY, str(problem)) from problem
-        except FileNotFoundError as problem:
-            raise CommandError(DATA, str(problem)) from problem
-        Screen(as_json).result({"done": verb, "answer": answer}, answer)
+def send(model: Path, command: str, arguments: dict[str, Any], screen: Screen) -> None:
+    """Send a command to the running monitor, and print its answer."""
+    try:
+        answer = ask(history_folder(model), command, {**arguments, "by": user()})
+    except TimeoutError as problem:
+        raise CommandError(BUSY, str(problem)) from problem
+    except FileNotFoundError as problem:
+        raise CommandError(DATA, str(problem)) from problem
+    screen.result({"done": command, "answer": answer}, answer)
 
 
 def user() -> str:
@@ -138,35 +84,20 @@ def user() -> str:
         return "command line"
 
 
-def events(
-    model: Running,
-    most: Annotated[int, typer.Option(min=1, help="How many, the newest first.")] = 20,
-    log: Annotated[bool, typer.Option("--log", help="Everything that happened.")] = False,
-    as_json: Json = False,
-) -> None:
-    """The events of a monitor, running or not, from its history.
-
-    Examples
-    --------
-      kernelstream plant events model.safetensors
-
-      kernelstream plant events model.safetensors --log --json | tail
-    """
-    import sqlite3  # not for help, which imports all commands
-
-    with report_failures(as_json):
-        try:
-            with existing(history_folder(model)) as base:
-                found = lines_of_log(base, most) if log else known_events(base, most)
-        except FileNotFoundError as problem:
-            raise CommandError(DATA, str(problem)) from problem
-        except sqlite3.DatabaseError as problem:
-            raise CommandError(DATA, f"The history cannot be read: {problem}.") from problem
-        if as_json:
-            for facts in found:
-                typer.echo(json.dumps(facts))
-            return
-        Screen().result({}, log_table(found) if log else events_table(found))
+def events(given: EventsArguments, screen: Screen) -> None:
+    """List events, or the lines of the log."""
+    try:
+        with existing(history_folder(given.model)) as base:
+            found = lines_of_log(base, given.most) if given.log else known_events(base, given.most)
+    except FileNotFoundError as problem:
+        raise CommandError(DATA, str(problem)) from problem
+    except sqlite3.DatabaseError as problem:
+        raise CommandError(DATA, f"The history cannot be read: {problem}.") from problem
+    if screen.as_json:
+        for facts in found:
+            typer.echo(json.dumps(facts))
+        return
+    screen.result({}, log_table(found) if given.log else events_table(found))
 
 
 def known_events(base: sqlite3.Connection, most: int) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ from kernelstream_plant.operation import LiveMonitor, Status, words
 from kernelstream_plant.operation.history import COLUMNS, HOUR, MINUTE, SECOND
 from kernelstream_plant.page import charts, frame
 from kernelstream_plant.page.access import OPERATOR
-from kernelstream_plant.page.frame import PART, part, text
+from kernelstream_plant.page.frame import part, part_css, text
 from kernelstream_plant.page.incident import Incident, incident
 
 EVERY = 500  # milliseconds between two looks: at most two updates a second
@@ -39,7 +39,7 @@ FEW_MINUTES, LEAST_P = 60, 1e-9
 
 def select(title: str, options: Any, value: str, width: int) -> Any:
     """A choice."""
-    return Select(title=title, options=options, value=value, stylesheets=[PART], width=width)
+    return Select(title=title, options=options, value=value, stylesheets=[part_css()], width=width)
 
 
 class Session:
@@ -71,7 +71,7 @@ class Session:
 
     def button(self, title: str, act: Callable[[], None], sure: bool = False) -> Button:
         """A button; one that has to be sure asks for a second press."""
-        made = Button(label=title, stylesheets=[PART], width_policy="min")
+        made = Button(label=title, stylesheets=[part_css()], width_policy="min")
         asked = [False]
 
         def pressed() -> None:
@@ -279,7 +279,7 @@ def event(doc: Any, live: LiveMonitor) -> None:
         return
     view = IncidentView(found, live)
     buttons = Buttons(session, said)
-    comment = TextInput(title="Comment", stylesheets=[PART], width=320, max_length=500)
+    comment = TextInput(title="Comment", stylesheets=[part_css()], width=320, max_length=500)
     given = str(found.facts.get("class", ""))
     kind = select("Class", CLASSES if given in CLASSES else [*CLASSES, given], given, 200)
     comment.value = str(found.facts.get("comment", ""))
@@ -401,7 +401,7 @@ def sensors(doc: Any, live: LiveMonitor) -> None:
     """All tags as small multiples, each with its band and how it is."""
     session = Session(doc, live, "/sensors")
     grid, said = part(name="grid"), part(name="said")
-    find = TextInput(title="Find", stylesheets=[PART], width=200)
+    find = TextInput(title="Find", stylesheets=[part_css()], width=200)
     which = select("Sensor", list(live.names), live.names[0], 220)
 
     def switch() -> None:
@@ -490,7 +490,7 @@ def log(doc: Any, live: LiveMonitor) -> None:
     """Events and everything that happened, to be filtered and taken along."""
     session = Session(doc, live, "/log")
     shown = part(name="log")
-    find = TextInput(title="Filter", stylesheets=[PART], width=240)
+    find = TextInput(title="Filter", stylesheets=[part_css()], width=240)
 
     def refresh(status: Status) -> None:
         if session.ticks % SLOWLY == 0 or find.value_input:
@@ -555,7 +555,7 @@ def model(doc: Any, live: LiveMonitor) -> None:
         start=-4.0,
         end=-0.5,
         step=0.1,
-        stylesheets=[PART],
+        stylesheets=[part_css()],
         value=round(math.log10(live.monitor.alpha_), 1),
         width=300,
     )

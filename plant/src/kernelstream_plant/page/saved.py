@@ -16,9 +16,6 @@ from kernelstream_plant.page.frame import text
 from kernelstream_plant.page.incident import incident, title_of
 
 SHORTEST = 100  # entries that make a chart worth showing; else a shorter time is shown
-TABLE = """
-figure { margin: 0; } .page { max-width: 1160px; margin: 0 auto; padding: 20px; }
-"""
 
 
 def monitor_html(live: LiveMonitor, event: int | None = None, title: str | None = None) -> str:
@@ -100,13 +97,15 @@ def verdict_html(live: LiveMonitor) -> str:
 
 
 def _page(title: str, above: str, figures: list[Any], below: str) -> str:
-    script, places = components(figures)
-    css = frame.PART.replace(":host", ".page")
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{text(title)}</title><style>{frame.STYLE}{css}{TABLE}</style>"
-        f"{Resources(mode='inline', components=['bokeh']).render()}{script}</head>"
-        f'<body><div class="page"><h1>{text(title)}</h1>{above}{"".join(places)}{below}'
-        f"</div><script>{bokeh_colors()}</script></body></html>\n"
+    script, plots = components(figures)
+    return frame.render(
+        "saved.html",
+        title=title,
+        part_css=frame.part_css().replace(":host", ".page"),
+        bokeh=Resources(mode="inline", components=["bokeh"]).render(),
+        script=script,
+        above=above,
+        plots=plots,
+        below=below,
+        colors=bokeh_colors(),
     )

@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from kernelstream import StreamingKernelPCA
-from kernelstream.preimages.repair import repair
+from kernelstream.preimages.imputation import repair
 
 RNG = np.random.default_rng(0)
 

@@ -10,11 +10,10 @@ import pytest
 from sklearn.base import clone
 
 from benchmarks import statement as check
-from kernelstream import KernelPCA, StreamingKernelPCA, kernels, landmarks, papers, trackers
-from kernelstream.certificates import confidence as statement
+from kernelstream import KernelPCA, StreamingKernelPCA, landmarks, papers, trackers
+from kernelstream.certificates import betting, confidence
 from kernelstream.certificates import sample as audit
-from kernelstream.certificates.confidence import Seen
-from kernelstream.certificates.symmetric import FEW, Symmetric
+from kernelstream.certificates.confidence import bounds_of_sample, named_limits
 from kernelstream.papers import IncrementalKernelPCA, KernelHebbianPCA, OnlineKernelPCA
 
 
@@ -95,7 +94,7 @@ def test_no_statement_where_there_is_no_feature_space_or_rows_were_not_read() ->
     model = StreamingKernelPCA(2, kernel="sigmoid", basis=landmarks.Landmarks(5), random_state=0)
     said = model.partial_fit(X / 10).certificate_.statistical
     assert said.reason is not None and "not known to be positive semidefinite" in said.reason
-    assert str(said).startswith("statement  no statement:")
+    assert str(said).startswith("confidence bounds  none:")
     stream = StreamingKernelPCA(2, basis=5, random_state=0).partial_fit(np.tile(X, (9, 1))).stream_
     observer = stream.begun.observer
     assert observer is not None
@@ -122,25 +121,23 @@ def test_the_certificate_shows_what_says_more_and_its_kind(monkeypatch: pytest.M
 
 @pytest.mark.parametrize("center", [True, False])
 @pytest.mark.parametrize("parts", [{}, {"kernel": "linear"}], ids=str)
-def test_how_wide_an_interval_is_at_least_is_known_before(
+def test_bounds_of_sample_not_compared_are_narrower(
     parts: dict[str, Any], center: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And tells something: most of the width is that of the model's own share."""
+    """And not by much: most of the width is that of the model's own ratio."""
     monkeypatch.setattr(audit, "ROWS", 300)
     X = np.random.default_rng(0).normal(size=(900, 3)) + 0.5
     given: dict[str, Any] = dict(gamma=0.1) if parts.get("kernel") is None else {}
     model = StreamingKernelPCA(2, center=center, random_state=0, **given, **parts).partial_fit(X)
-    judged, said = model.certificate_.judged, model.certificate_.statistical
-    assert judged is not None and said.reason is None and not said.complete
-    low, high = said.explained_variance_ratio_interval
-    assert 0.3 * (high - low) < judged.least_width() <= high - low < 1.0
-
-
-def test_where_nothing_or_everything_is_known_no_width_is() -> None:
-    X = np.random.default_rng(0).normal(size=(200, 2))
-    whole = StreamingKernelPCA(1, gamma=0.2, random_state=0).partial_fit(X).certificate_.judged
-    assert whole is not None and whole.least_width() == 0.0
-    assert replace(whole, sample=None).least_width() == np.inf
+    stream = model.stream_.caught_up
+    evaluated = stream.evaluated(stream.components)
+    widths = []
+    for compare in (False, True):
+        bounds = bounds_of_sample(evaluated, compare)
+        assert bounds.reason is None and not bounds.complete
+        low, high = bounds.explained_variance_ratio_interval
+        widths.append(high - low)
+    assert 0.3 * widths[1] < widths[0] <= widths[1] < 1.0
 
 
 def test_no_rows_are_compared_where_the_proof_says_more(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +146,7 @@ def test_no_rows_are_compared_where_the_proof_says_more(monkeypatch: pytest.Monk
     X = np.random.default_rng(0).normal(size=(900, 3))
     model = StreamingKernelPCA(2, gamma=0.1, basis="everything", random_state=0).partial_fit(X)
     with monkeypatch.context() as patch:
-        patch.setattr(Seen, "gram", lambda *given: pytest.fail("rows were compared"))
+        patch.setattr(confidence, "gram_matrix", lambda *given: pytest.fail("rows were compared"))
         interval, kind = model.certificate_.narrowest_ratio
     certificate = model.certificate_
     assert (interval, kind) == (certificate.explained_variance_ratio_interval, "deterministic")
@@ -157,25 +154,23 @@ def test_no_rows_are_compared_where_the_proof_says_more(monkeypatch: pytest.Monk
     assert interval[1] - interval[0] <= high - low
 
 
-def test_without_memory_for_all_draws_fewer_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_many_components_fewer_draws_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit, "ROWS", 300)
-    monkeypatch.setattr(statement, "FEWER_ROWS", 100)
+    monkeypatch.setattr(confidence, "FEWER_DRAWS", 100)
     X = np.random.default_rng(0).normal(size=(3000, 3))
-    model = StreamingKernelPCA(2, gamma=0.3, basis=12, random_state=0).partial_fit(X)
-    wide = model.certificate_.statistical
-    gram = Seen.gram
+    few, many = (
+        StreamingKernelPCA(r, gamma=0.3, basis=80, random_state=0).partial_fit(X) for r in (64, 65)
+    )
+    sizes: list[int] = []
+    gram_matrix = confidence.gram_matrix
 
-    def scarce(seen: Seen, chosen: np.ndarray) -> Symmetric:
-        if len(chosen) > 100:
-            raise MemoryError
-        return gram(seen, chosen)
+    def counted(block: Any, diagonal: np.ndarray, dtype: type) -> np.ndarray:
+        sizes.append(len(diagonal))
+        return gram_matrix(block, diagonal, dtype)
 
-    monkeypatch.setattr(Seen, "gram", scarce)
-    again = StreamingKernelPCA(2, gamma=0.3, basis=12, random_state=0).partial_fit(X)
-    said = again.certificate_.statistical
-    assert said.reason is None and said.n_sampled == wide.n_sampled
-    assert said.reconstruction_error_interval == wide.reconstruction_error_interval
-    assert said.shortfall_bound > wide.shortfall_bound
+    monkeypatch.setattr(confidence, "gram_matrix", counted)
+    assert few.certificate_.statistical.n_sampled == many.certificate_.statistical.n_sampled
+    assert sizes == [300, 100]
 
 
 def test_looking_at_every_doubling_is_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,11 +178,12 @@ def test_looking_at_every_doubling_is_paid_for(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(audit, "ROWS", 200)
     X = np.random.default_rng(0).normal(size=(300, 2))
     model = StreamingKernelPCA(1, gamma=0.2, basis=5, random_state=0).partial_fit(X)
-    judged = model.certificate_.judged
-    assert judged is not None
+    stream = model.stream_.caught_up
+    evaluated = stream.evaluated(stream.components)
 
     def width(n: int) -> float:
-        low, high = replace(judged, n_rows=n).statement().reconstruction_error_interval
+        bounds = bounds_of_sample(replace(evaluated, n_rows=n))
+        low, high = bounds.reconstruction_error_interval
         return high - low
 
     assert width(300) < width(900) < width(100_000) < 2 * width(300)
@@ -248,7 +244,7 @@ def test_nothing_is_said_of_rows_that_left(kind: str) -> None:
         "hebbian": lambda: KernelHebbianPCA(2, n_epochs=30, **PLAIN).fit(A),
     }[kind]()
     reason = model.certificate_.statistical.reason
-    assert reason is not None and "no sample of its rows" in reason
+    assert reason is not None and "no sample of its rows to evaluate" in reason
 
 
 def test_a_robust_statement_speaks_of_the_weights_that_were_left() -> None:
@@ -264,16 +260,73 @@ def test_a_robust_statement_speaks_of_the_weights_that_were_left() -> None:
     assert said.reconstruction_error_interval[1] < 2 * clean
 
 
-def test_inner_products_of_few_rows_are_exact_and_of_many_single() -> None:
-    X = np.random.default_rng(0).normal(size=(FEW + 1, 3)).astype(np.float32)
-    model = StreamingKernelPCA(2, gamma=0.3, basis=20, random_state=0).partial_fit(X)
-    stream = model.stream_.caught_up
-    seen = Seen.of(stream.evaluated(stream.components), X)
-    few, all_rows = (seen.gram(np.arange(n)).dense(np.ones(n)) for n in (FEW, FEW + 1))
-    assert few.dtype == np.float64 and all_rows.dtype == np.float32
-    np.testing.assert_allclose(all_rows[:FEW, :FEW], few, atol=1e-5)
-    feature, mean = seen.Z + seen.mean, seen.mean
-    wide = X.astype(float)
-    K = kernels.RBF(0.3)(wide)
-    exact = K - (feature @ mean)[:, None] - (feature @ mean)[None, :] + mean @ mean
-    np.testing.assert_allclose(few, exact[:FEW, :FEW], atol=1e-12)
+# -- the level behind "99%"
+
+
+def spent(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Probabilities with which the limits that are asked for may be wrong, as they are used."""
+    probabilities: list[float] = []
+
+    def watch(name: str, n_limits: int) -> None:
+        function = getattr(betting, name)
+
+        def watched(*given: Any) -> Any:
+            probabilities.extend([float(np.exp(-given[-1]))] * n_limits)
+            return function(*given)
+
+        monkeypatch.setattr(confidence, name, watched)
+
+    for name, n_limits in (
+        ("mean_limits", 2),
+        ("ratio_limits", 2),
+        ("least_ratio", 1),
+        ("deviation", 1),
+    ):
+        watch(name, n_limits)
+    return probabilities
+
+
+@pytest.mark.parametrize(("n", "look"), [(350, 1), (700, 2), (1300, 3)])
+def test_bounds_of_sample_limits_used_add_up_to_one_percent(
+    n: int, look: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The union bound over all limits, and over all doublings of the rows."""
+    monkeypatch.setattr(audit, "ROWS", 300)
+    X = np.random.default_rng(0).normal(size=(n, 3))
+    model = StreamingKernelPCA(2, gamma=0.3, basis=8, random_state=0).partial_fit(X)
+    probabilities = spent(monkeypatch)
+    bounds = model.certificate_.statistical
+    assert bounds.kind.startswith("99% confidence")
+    assert len(probabilities) == len(named_limits(["all"])) == len(set(named_limits(["all"])))
+    assert sum(probabilities) == pytest.approx(0.01 / (look * (look + 1)), rel=1e-9)
+
+
+def test_bounds_of_draws_limits_used_add_up_to_the_confidence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("kernelstream.estimators.until.FIRST", 256)
+    monkeypatch.setattr("kernelstream.certificates.evaluation.STRIP", 16)
+    X = np.random.default_rng(0).normal(size=(3000, 2))
+    model = StreamingKernelPCA(2, gamma=0.3, basis=12, random_state=0)
+    probabilities = spent(monkeypatch)
+    model.fit(X, until=0.95, confidence=0.9)
+    assert len(probabilities) == len(named_limits(["the span", "the rest"]))
+    assert sum(probabilities) == pytest.approx(0.1 / 2, rel=1e-9)
+
+
+@pytest.mark.parametrize(("level", "least", "most"), [(None, 0.0, 0.01), (0.5, 0.05, 1.0)])
+def test_bounds_of_many_small_streams_are_wrong_as_often_as_the_level_says(
+    level: float | None, least: float, most: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Coverage; with limits that may be wrong with exp(-1/2) each, many are."""
+    monkeypatch.setattr(audit, "ROWS", 100)
+    if level is not None:
+        monkeypatch.setattr(confidence, "level_of", lambda *given: level)
+    wrong, n = 0, 120
+    for seed in range(n):
+        X = np.random.default_rng(seed).normal(size=(800, 1))
+        points = landmarks.Landmarks(np.array([[0.0], [1.0]]))
+        model = StreamingKernelPCA(1, gamma=0.3, basis=points, random_state=seed).partial_fit(X)
+        low, high = model.certificate_.statistical.reconstruction_error_interval
+        wrong += not low <= float(np.mean(model.reconstruction_error(X))) <= high
+    assert least * n <= wrong <= most * n

@@ -16,6 +16,7 @@ from kernelstream.serialization.part import check_choice
 BEND = 4.0
 MEDIAN_OF_NORMAL = 0.6745  # of |x|, for a standard normal x
 LEAST_UNIT = 0.1  # of the columns' common spread: a column that hardly varies has no tiny unit
+NEAREST = 5  # points, whose distance is the bandwidth of a local mean
 EXACT = 1e-3  # of a unit: rows that a model fits better have residuals of rounding, no outliers
 
 
@@ -63,32 +64,30 @@ def repair(
     max_iter: int = 50,
     tol: float = 1e-3,
 ) -> Repaired:
-    """Fill gaps of rows, and replace entries that are far off, by what a model makes of the rest.
+    """Impute missing values of rows, and replace gross errors, by the pre-images of a model.
 
     A missing entry has weight 0 in ``Σ_j w_j (x_j − p_j)²``, where p is the pre-image of the
-    projection of a row. What minimises it is found by putting the model's value there and
-    projecting again, ``z ← w∘x + (1 − w)∘p(z)``: a step of expectation and maximisation, or of
-    iteratively reweighted least squares where the weights follow the residuals. It starts at the
-    point that is nearest in the known entries.
+    projection of a row; :func:`impute` minimizes it. The search starts at the mean of the
+    landmarks near the row in its known entries, with ``loss="robust"`` at the nearest landmark.
 
     With ``loss="robust"`` the weight of a known entry is that of Geman and McClure,
     ``1/(1 + (r/cs)²)²`` with the residual r in units of its column, s 1.48 times the median of
-    ``|r|`` over the row, and c = 4. More than a third of the entries must not be off.
+    ``|r|`` over the row, and c = 4. At most a third of the entries may be gross errors.
 
     Parameters
     ----------
     X : array of shape (n, d)
-        Rows. NaN is a gap.
+        Rows. NaN is a missing value.
     project : callable
-        From rows without gaps (n, d) to their reconstructions (n, d).
+        From rows without missing values (n, d) to their reconstructions (n, d).
     points : array of shape (m, d)
-        Rows to start from, the basis points say; their spread is the unit of a column.
+        Rows to start from, such as the landmarks; their spread is the unit of a column.
     mask : array of shape (n, d) or (d,), bool, optional
-        True where an entry is missing or not to be looked at.
+        True where an entry is missing or has to be ignored.
     loss : "squared" or "robust"
         Whether all known entries are trusted, or only those that agree with most others.
     max_iter : int
-        Most projections of a row.
+        Largest number of projections of a row.
     tol : float
         A row is finished when it moves by less than this, in units of its columns.
 
@@ -100,7 +99,7 @@ def repair(
     --------
     >>> import numpy as np
     >>> from kernelstream import preimages
-    >>> line = np.ones((1, 4)) / 2.0  # the model: all entries alike
+    >>> line = np.ones((1, 4)) / 2.0  # the model: all entries are equal
     >>> points = np.arange(5.0)[:, None] * np.ones(4)
     >>> rows = np.array([[2.0, np.nan, 2.0, 2.0]])
     >>> preimages.repair(rows, lambda Z: (Z @ line.T) @ line, points).X.round(2)
@@ -110,24 +109,45 @@ def repair(
     known = known_entries(X, mask)
     unit = column_units(points)
     given = np.where(known, X, 0.0)
-    z = nearest(given, known, points, unit, loss)
+    if loss == "squared":
+        start = np.where(known, X, local_means(given, known, points, unit))
+    else:
+        start = nearest(given, known, points, unit)
+    return impute(given, known, start, project, unit, loss, max_iter, tol)
+
+
+def impute(
+    X: np.ndarray,
+    known: np.ndarray,
+    start: np.ndarray,
+    project: Callable[[np.ndarray], np.ndarray],
+    unit: np.ndarray,
+    loss: str = "squared",
+    max_iter: int = 50,
+    tol: float = 1e-3,
+) -> Repaired:
+    """Alternate projection and imputation, ``z ← w∘x + (1 − w)∘p(z)``, from a start.
+
+    A step of expectation and maximization, or of iteratively reweighted least squares where the
+    weights follow the residuals (``loss="robust"``).
+    """
     trust = known.astype(float)
     # Where nothing is missing and all is trusted there is nothing to search for.
     converged = np.all(known, axis=1) & (loss == "squared")
-    found = Repaired(z, project(z), trust, converged, np.ones(len(X), dtype=int))
+    found = Repaired(start, project(start), trust, converged, np.ones(len(X), dtype=int))
     rows = np.flatnonzero(~converged)
     for step in range(2, max_iter + 1):
         if not len(rows):
             break
         now = found.take(rows)
-        trust = weights_of(given[rows], now.model, known[rows], unit, loss)
-        z = trust * given[rows] + (1.0 - trust) * now.model
+        trust = weights_of(X[rows], now.model, known[rows], unit, loss)
+        z = trust * X[rows] + (1.0 - trust) * now.model
         moved = np.sqrt(np.mean(((z - now.X) / unit) ** 2, axis=1))
         converged, n_iter = moved <= tol, np.full(len(rows), step)
         found.put(rows, Repaired(z, project(z), trust, converged, n_iter))
         rows = rows[~converged]
-    # Gaps are filled by the last reconstruction, that of the rows which are returned.
-    return replace(found, X=found.trust * given + (1.0 - found.trust) * found.model)
+    # Missing values come from the last reconstruction, that of the rows which are returned.
+    return replace(found, X=found.trust * X + (1.0 - found.trust) * found.model)
 
 
 def known_entries(X: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
@@ -164,19 +184,30 @@ def column_units(points: np.ndarray) -> np.ndarray:
     return np.sqrt(variance + LEAST_UNIT**2 * common) if common > 0 else np.ones(len(variance))
 
 
-def nearest(
-    X: np.ndarray, known: np.ndarray, points: np.ndarray, unit: np.ndarray, loss: str
+def local_means(
+    X: np.ndarray, known: np.ndarray, points: np.ndarray, unit: np.ndarray
 ) -> np.ndarray:
-    """Rows with the entries of the nearest point where there are none; all of them if robust."""
-    scaled, D = X / unit, points / unit
-    if loss == "robust":  # distances that one wild entry does not decide
-        distance = cdist(scaled, D, "cityblock") - (~known).astype(float) @ np.abs(D).T
-        return points[np.argmin(distance, axis=1)]
-    weight = known.astype(float)
-    distance = weight @ (D**2).T - 2.0 * (scaled * weight) @ D.T
-    start = points[np.argmin(distance, axis=1)]
-    start = np.where(np.any(known, axis=1, keepdims=True), start, points.mean(axis=0))
-    return np.where(known, X, start)
+    """Means of the points near each row in its known entries; all columns, also known ones.
+
+    Weights are those of an RBF kernel whose bandwidth is the distance to the nearest few points:
+    with more points the mean gets more local.
+    """
+    rows, D = np.where(known, X, 0.0) / unit, points / unit
+    squared = (rows**2).sum(axis=1)[:, None] - 2.0 * rows @ D.T + known.astype(float) @ (D**2).T
+    squared = np.maximum(squared, 0.0)
+    few = min(NEAREST, squared.shape[1]) - 1
+    bandwidth = np.partition(squared, few, axis=1)[:, few][:, None]
+    with np.errstate(over="ignore"):
+        weights = np.exp(-squared / np.maximum(bandwidth, np.finfo(float).tiny))
+    weights[~known.any(axis=1)] = 1.0
+    return weights @ points / weights.sum(axis=1)[:, None]
+
+
+def nearest(X: np.ndarray, known: np.ndarray, points: np.ndarray, unit: np.ndarray) -> np.ndarray:
+    """The nearest point of each row by absolute differences: one gross error does not decide."""
+    D = points / unit
+    distance = cdist(X / unit, D, "cityblock") - (~known).astype(float) @ np.abs(D).T
+    return points[np.argmin(distance, axis=1)]
 
 
 def weights_of(

@@ -1,8 +1,4 @@
-"""Schema: type and encoding of each column (one-hot, date cycles, missing values), with reasons.
-
-A *treatment* is made by ``survey`` from a sample of all rows. It turns columns as they are stored
-(numbers, text, dates, gaps) into a matrix of numbers, and features back into such columns.
-"""
+"""Schema: the type of each column (number, category, date), its encoding as numbers and back."""
 
 from __future__ import annotations
 
@@ -18,57 +14,53 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kernelstream.tables.columns import Bad, as_numbers, why
+from kernelstream.tables.dialect import as_number
 from kernelstream.tables.files import SourceError
 from kernelstream.tables.readers import Batch
 
 NUMBER, BOOLEAN, CATEGORY, CODES, CALENDAR = "number", "boolean", "category", "codes", "calendar"
-LEFT_OUT = "left out"
-MINUS = "\u2212"
-UNITS = "%\u2030$\u20ac\u00a3\u00a5\u20b9"  # signs of shares and of money
-BRACKETS = r"^\s*\((.*)\)\s*$"  # around negative numbers
 KINDS = (NUMBER, BOOLEAN, CATEGORY, CODES, CALENDAR)  # of columns that are learned
-# What people write where nothing was measured, beside an empty cell and the NaN of floats.
+EXCLUDED = "left out"
+# What people write for a missing value, besides an empty cell and the NaN of floats.
 MISSING = frozenset(
     ["", "-", "--", "?", ".", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "missing", "-nan"]
 ) | frozenset(["<na>", "#na", "nat", "#div/0!", "#value!", "#ref!", "#name?", "#num!", "#null!"])
-TRUE = frozenset(("true", "yes", "y", "t", "on", "ja", "oui", "si", "sí", "1"))
-FALSE = frozenset(("false", "no", "n", "f", "off", "nein", "non", "0"))
-DATE_FORMATS = (
-    "%d.%m.%Y %H:%M:%S",
-    "%d.%m.%Y %H:%M",
-    "%d.%m.%Y",
-    "%m/%d/%Y %I:%M:%S %p",
-    "%m/%d/%Y %I:%M %p",
-    "%m/%d/%Y %H:%M:%S",
-    "%m/%d/%Y %H:%M",
-    "%m/%d/%Y",
-    "%d/%m/%Y %H:%M:%S",
-    "%d/%m/%Y %H:%M",
-    "%d/%m/%Y",
-    "%Y/%m/%d %H:%M:%S",
-    "%Y/%m/%d",
-    "%d-%b-%Y %H:%M:%S",
-    "%d-%b-%Y",
-    "%d %b %Y",
-    "%H:%M:%S",
-    "%H:%M",
-)
+TRUTHS = {
+    "true": 1.0,
+    "yes": 1.0,
+    "y": 1.0,
+    "t": 1.0,
+    "on": 1.0,
+    "1": 1.0,
+    "false": 0.0,
+    "no": 0.0,
+    "n": 0.0,
+    "f": 0.0,
+    "off": 0.0,
+    "0": 0.0,
+}
 ISO = "ISO 8601"
-# Reasons that nobody has to be told.
-ASKED = ("not asked for", "the weight of the rows", "the target")
-# Calendar features: what goes round, and how long that takes (seconds, or days of the year).
+# Cycles of a calendar: the time of day, the day of the week, the day of the year.
 CYCLES = ("hour", "weekday", "yearday")
 
 
 @dataclass(frozen=True)
-class Column:
-    """A column of a table: what is done with it, and why.
+class InvalidCell:
+    """A cell that makes its row invalid: where it stands in the batch, and why."""
+
+    place: int
+    column: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class ColumnSchema:
+    """A column of a table: its type, how it is written, and why it is so.
 
     Attributes
     ----------
     name : str
-        As the table has it.
+        Name in the table.
     use : str
         ``"number"``, ``"boolean"`` (0 and 1), ``"category"`` (one column of 0 and 1 for each
         level), ``"codes"`` (the number of the level, for a kernel of categories), ``"calendar"``
@@ -76,13 +68,13 @@ class Column:
     reason : str
         Why, in words.
     levels : tuple of str
-        Of a category, or the cycles of a calendar that vary.
+        Levels of a category, or the cycles of a calendar that vary.
     decimal, thousands : str
-        How numbers are written in it.
+        Decimal mark of numbers in text, and the characters between their digits.
     dates : str
-        How dates are written in it.
+        Format of dates in text.
     missing : float
-        Share of the sampled rows in which its value is missing.
+        Fraction of the sampled rows in which the value is missing.
     """
 
     name: str
@@ -97,16 +89,16 @@ class Column:
     @property
     def learned(self) -> bool:
         """Whether it is learned."""
-        return self.use != LEFT_OUT
+        return self.use != EXCLUDED
 
     @property
     def is_plain(self) -> bool:
-        """Whether its values are learned as any reader gives them."""
+        """Whether its values are numbers as every reader has them."""
         return self.use == NUMBER and self.decimal == "." and not self.thousands
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Names of the columns of numbers that it becomes."""
+        """Names of the encoded columns."""
         if self.use == CATEGORY:
             return tuple(f"{self.name}={level}" for level in self.levels)
         if self.use == CALENDAR:
@@ -115,7 +107,7 @@ class Column:
 
     @property
     def done(self) -> str:
-        """What is done with it, in a few words."""
+        """Its encoding in a few words."""
         words = {
             NUMBER: "learned",
             BOOLEAN: "learned as 0 and 1",
@@ -123,27 +115,30 @@ class Column:
             CODES: f"codes of {len(self.levels)} levels",
             CALENDAR: f"calendar, {2 * len(self.levels)} columns",
         }
-        gaps = f", {self.missing:.1%} missing: filled" if self.missing and self.learned else ""
-        return words.get(self.use, self.use) + gaps
+        filled = f", {self.missing:.1%} missing: filled" if self.missing and self.learned else ""
+        return words.get(self.use, self.use) + filled
 
-    def check(self) -> None:
-        """Raise ``ValueError`` where a file says what no release has written."""
-        texts = (self.name, self.use, self.reason, self.decimal, self.thousands, self.dates)
-        if not all(isinstance(text, str) for text in (*texts, *self.levels)):
+    @classmethod
+    def from_facts(cls, facts: dict[str, Any]) -> ColumnSchema:
+        """A column as a file describes it; ``ValueError`` for what no release has written."""
+        column = cls(**{**facts, "levels": tuple(facts["levels"])})
+        texts = (column.name, column.use, column.reason, column.decimal, column.thousands)
+        if not all(isinstance(text, str) for text in (*texts, column.dates, *column.levels)):
             raise ValueError("a column described by what is no text")
-        if self.use not in (*KINDS, LEFT_OUT):
-            raise ValueError(f"a column that is {self.use!r}")
-        if not isinstance(self.missing, int | float) or not 0 <= self.missing <= 1:
-            raise ValueError(f"a share of {self.missing!r} missing values")
-        if self.use in (CATEGORY, CODES) and not self.levels:
+        if column.use not in (*KINDS, EXCLUDED):
+            raise ValueError(f"a column that is {column.use!r}")
+        if not isinstance(column.missing, int | float) or not 0 <= column.missing <= 1:
+            raise ValueError(f"a fraction of {column.missing!r} missing values")
+        if column.use in (CATEGORY, CODES) and not column.levels:
             raise ValueError("a category without levels")
-        if self.use == CALENDAR and (not self.levels or set(self.levels) - set(CYCLES)):
+        if column.use == CALENDAR and (not column.levels or set(column.levels) - set(CYCLES)):
             raise ValueError("a calendar without cycles")
+        return column
 
     # -- cells to numbers
 
     def encode(self, cells: pa.Array) -> np.ndarray:
-        """Numbers (n, features); NaN where a value is missing or is not what it should be.
+        """Numbers (n, features); NaN for a value that is missing or invalid.
 
         Parameters
         ----------
@@ -152,39 +147,30 @@ class Column:
         """
         cells = plain_array(cells)
         if self.use == NUMBER:
-            return self._numbers(cells)[:, None]
+            return as_numbers(cells, self.name, self.decimal, self.thousands)[:, None]
         if self.use == BOOLEAN:
             return self._booleans(cells)[:, None]
         if self.use == CODES:
             return self._codes(cells)[:, None]
         return self._one_hot(cells) if self.use == CATEGORY else self._calendar(cells)
 
-    def _numbers(self, cells: pa.Array) -> np.ndarray:
-        if is_text(cells.type) and not self.is_plain:
-            cells = spelt_plainly(cells, self.decimal, self.thousands)
-        return as_numbers(cells, self.name)
-
     def _booleans(self, cells: pa.Array) -> np.ndarray:
         if not is_text(cells.type):
             return as_numbers(cells, self.name)
-        words = pc.utf8_lower(pc.utf8_trim_whitespace(cells))
-        values = np.full(len(words), np.nan)
-        values[_among(words, FALSE)], values[_among(words, TRUE)] = 0.0, 1.0
-        return values
+        place = pc.index_in(lowered(cells), pa.array(list(TRUTHS)))
+        values = np.array([*TRUTHS.values(), np.nan])
+        return values[pc.fill_null(place, len(TRUTHS)).to_numpy(zero_copy_only=False)]
 
     def _codes(self, cells: pa.Array) -> np.ndarray:
-        """The number of each level; one more for a level that nobody has seen, or none at all."""
+        """The number of each level; one more for an unknown level, or none at all."""
         place = pc.index_in(as_words(cells), pa.array(self.levels, pa.string()))
-        return np.asarray(
-            pc.fill_null(place, len(self.levels)).to_numpy(zero_copy_only=False), dtype=float
-        )
+        codes = pc.fill_null(place, len(self.levels))
+        return np.asarray(codes.to_numpy(zero_copy_only=False), dtype=float)
 
     def _one_hot(self, cells: pa.Array) -> np.ndarray:
-        """A row of zeros for a level that nobody has seen."""
-        words = as_words(cells)
+        """One column for each level; a row of zeros for an unknown level."""
         hot = np.eye(len(self.levels) + 1, len(self.levels))[self._codes(cells).astype(int)]
-        hot[_among(pc.utf8_lower(words), MISSING)] = np.nan
-        hot[pc.is_null(words).to_numpy(zero_copy_only=False)] = np.nan
+        hot[is_missing(cells)] = np.nan
         return hot
 
     def _calendar(self, cells: pa.Array) -> np.ndarray:
@@ -192,15 +178,15 @@ class Column:
         angles = [2.0 * np.pi * turns[cycle] for cycle in self.levels]
         return np.column_stack([f(angle) for angle in angles for f in (np.sin, np.cos)])
 
-    def why(self, cell: Any, dtype: str) -> str | None:
-        """What is wrong with a cell that became NaN or infinite; None where it is missing.
+    def why_invalid(self, cell: Any, dtype: str) -> str | None:
+        """What is wrong with a cell that became NaN or infinite; None if it is missing.
 
         Parameters
         ----------
         cell : object
-            As it was read.
+            The value as it was read.
         dtype : str
-            What the numbers were to be.
+            The type of the encoded rows.
         """
         if cell is None or cell != cell:
             return None
@@ -211,7 +197,10 @@ class Column:
                 return f"{cell!r} is not a date like the others ({self.dates})"
             if self.use == BOOLEAN:
                 return f"{cell!r} is neither true nor false"
-        return why(cell, dtype)
+        number = as_number(cell)
+        if number is None:
+            return f"{cell!r} is not a number"
+        return f"{cell} is " + ("infinite" if math.isinf(number) else f"too large for {dtype}")
 
     # -- numbers to cells
 
@@ -245,8 +234,7 @@ def plain_array(cells: Any) -> pa.Array:
         cells = cells.chunk(0) if isinstance(cells, pa.ChunkedArray) else cells
     if pa.types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
-    string_view = getattr(pa.types, "is_string_view", None)
-    if string_view is not None and string_view(cells.type):
+    if pa.types.is_string_view(cells.type):
         cells = cells.cast(pa.string())
     return cells
 
@@ -259,26 +247,44 @@ def as_words(cells: pa.Array) -> pa.Array:
     return pc.utf8_trim_whitespace(cells.cast(pa.string()))
 
 
-def spelt_plainly(cells: pa.Array, decimal: str, thousands: str) -> pa.Array:
-    """Text of numbers with a decimal point and nothing between or around their digits."""
-    if "(" in thousands:
-        cells = pc.replace_substring_regex(cells, BRACKETS, r"-\1")
-    if MINUS in thousands:
-        cells = pc.replace_substring(cells, MINUS, "-")
-    apart = " \u00a0\u202f" if any(sign in thousands for sign in UNITS) else ""
-    for separator in thousands + apart:
-        if separator != "(":
+def lowered(cells: pa.Array) -> pa.Array:
+    """Text without blanks around it, in lower case."""
+    return pc.utf8_lower(pc.utf8_trim_whitespace(cells))
+
+
+def is_missing(cells: pa.Array) -> np.ndarray:
+    """Which cells are missing: null, NaN, or text that stands for it."""
+    missing = pc.is_null(cells, nan_is_null=True)
+    if is_text(cells.type):
+        missing = pc.or_(missing, pc.is_in(lowered(cells), pa.array(sorted(MISSING))))
+    return np.asarray(missing.to_numpy(zero_copy_only=False), dtype=bool)
+
+
+def as_numbers(cells: pa.Array, name: str, decimal: str = ".", thousands: str = "") -> np.ndarray:
+    """A column as floating-point numbers; NaN for a value that is missing or no number."""
+    type = cells.type
+    if is_text(type):
+        for separator in thousands:
             cells = pc.replace_substring(cells, separator, "")
-    return cells if decimal == "." else pc.replace_substring(cells, decimal, ".")
-
-
-def _among(words: pa.Array, known: frozenset[str]) -> np.ndarray:
-    found = pc.is_in(words, pa.array(sorted(known), pa.string()))
-    return np.asarray(found.to_numpy(zero_copy_only=False), dtype=bool)
+        cells = cells if decimal == "." else pc.replace_substring(cells, decimal, ".")
+        try:
+            return cells.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        except pa.ArrowInvalid:
+            return np.array([as_number(cell) for cell in cells.to_pylist()], dtype=float)
+    if pa.types.is_null(type):
+        return np.full(len(cells), np.nan)
+    if pa.types.is_decimal(type) or pa.types.is_boolean(type):
+        cells = cells.cast(pa.float64())
+    elif pa.types.is_duration(type):
+        seconds = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}[type.unit]
+        return seconds * cells.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    elif not (pa.types.is_integer(type) or pa.types.is_floating(type)):
+        raise SourceError(f"The column {name!r} holds {type}, not numbers: leave it out.")
+    return cells.to_numpy(zero_copy_only=False)
 
 
 def seconds_of(cells: pa.Array, dates: str) -> np.ndarray:
-    """Seconds since 1970 by the clock of the place; NaN where there is no date."""
+    """Seconds since 1970 in local time; NaN for a cell that is no date."""
     type = cells.type
     if pa.types.is_time(type):
         return cells.cast(pa.time64("us")).cast(pa.int64()).to_numpy(zero_copy_only=False) / 1e6
@@ -291,7 +297,7 @@ def seconds_of(cells: pa.Array, dates: str) -> np.ndarray:
 
 
 def parse_date(cell: Any, dates: str) -> float:
-    """Seconds since 1970 of a date as text; NaN where it is none.
+    """Seconds since 1970 of a date as text; NaN for text that is none.
 
     Examples
     --------
@@ -327,42 +333,55 @@ def cycles(seconds: np.ndarray) -> dict[str, np.ndarray]:
 
 
 @dataclass(frozen=True)
-class Treatment:
-    """What is done with every column of a table.
+class Schema:
+    """The types of all columns of a table, and with them the encoding of its rows.
 
     Attributes
     ----------
-    columns : tuple of Column
+    columns : tuple of ColumnSchema
         In the order of the table.
     remarks : tuple of str
-        What was found about the files: encoding, comments, a row of units.
+        What is unusual about the files: encoding, comments, a row of units.
     fills : bool
-        Whether missing values are filled by the model; else such a row is a bad one.
+        Whether missing values are filled by the model; else such a row is invalid.
 
     Examples
     --------
     >>> import pyarrow as pa
-    >>> from kernelstream.tables import treatment_of
-    >>> rows = {"id": range(30), "kg": [2.5, 3.5, 4.0] * 10, "colour": ["red", "blue", None] * 10}
-    >>> treatment = treatment_of(pa.table(rows))
-    >>> for column in treatment.columns:
+    >>> from kernelstream.tables import infer_schema
+    >>> rows = {"id": range(30), "kg": [2.5, 3.5, 4.0] * 10, "color": ["red", "blue", None] * 10}
+    >>> schema = infer_schema(pa.table(rows))
+    >>> for column in schema.columns:
     ...     print(f"{column.name}: {column.done} ({column.reason})")
     id: left out (counts the rows)
     kg: learned (numbers)
-    colour: one-hot, 2 columns, 33.3% missing: filled (2 levels)
-    >>> treatment.features
-    ('kg', 'colour=blue', 'colour=red')
+    color: one-hot, 2 columns, 33.3% missing: filled (2 levels)
+    >>> schema.features
+    ('kg', 'color=blue', 'color=red')
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnSchema, ...]
     remarks: tuple[str, ...] = ()
     fills: bool = True
 
-    def __iter__(self) -> Iterator[Column]:
+    @classmethod
+    def of_numbers(cls, names: Sequence[str], fills: bool = False) -> Schema:
+        """The schema of columns of numbers.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Names of the columns.
+        fills : bool
+            Whether missing values are filled.
+        """
+        return cls(tuple(ColumnSchema(str(name)) for name in names), fills=fills)
+
+    def __iter__(self) -> Iterator[ColumnSchema]:
         return iter(self.columns)
 
     @cached_property
-    def learned(self) -> tuple[Column, ...]:
+    def learned(self) -> tuple[ColumnSchema, ...]:
         """The columns that are learned."""
         return tuple(column for column in self.columns if column.learned)
 
@@ -373,7 +392,7 @@ class Treatment:
 
     @cached_property
     def features(self) -> tuple[str, ...]:
-        """Names of the columns of numbers that they become."""
+        """Names of the encoded columns."""
         return tuple(name for column in self.learned for name in column.features)
 
     @property
@@ -382,27 +401,25 @@ class Treatment:
         return all(column.is_plain for column in self.learned)
 
     @property
-    def is_trivial(self) -> bool:
-        """Whether every column is learned as it is, and nothing is missing."""
-        return self.is_plain and all(c.learned and not c.missing for c in self.columns)
-
-    @property
     def is_nameless(self) -> bool:
-        """Whether nothing but the order of plain numbers is known."""
-        return self.is_trivial and self.inputs == tuple(f"x{i}" for i in range(len(self.inputs)))
+        """Whether nothing but the order of columns of numbers is known."""
+        names = tuple(f"x{i}" for i in range(len(self.inputs)))
+        plain = self.is_plain and all(c.learned and not c.missing for c in self.columns)
+        return plain and self.inputs == names
 
     def __str__(self) -> str:
         width = max((len(column.name) for column in self.columns), default=0)
         return "\n".join(f"{c.name:<{width}}  {c.done} ({c.reason})" for c in self.columns)
 
     def lines(self) -> list[str]:
-        """The short form: a line for each thing that is done, with the columns it is done to."""
-        said = list(self.remarks)
-        out: dict[str, list[str]] = {}
+        """The short form: a line for each encoding, with the columns that have it."""
+        lines = list(self.remarks)
+        requested = ("not asked for", "the weight of the rows", "the target")
+        excluded: dict[str, list[str]] = {}
         for column in self.columns:
-            if not column.learned and column.reason not in ASKED:
-                out.setdefault(column.reason, []).append(column.name)
-        said += [f"Left out, {reason}: {few(names)}." for reason, names in out.items()]
+            if not column.learned and column.reason not in requested:
+                excluded.setdefault(column.reason, []).append(column.name)
+        lines += [f"Left out, {reason}: {few(names)}." for reason, names in excluded.items()]
         words = {
             BOOLEAN: "Booleans, as 0 and 1",
             CATEGORY: "Categories, one-hot",
@@ -411,83 +428,74 @@ class Treatment:
         }
         for use, what in words.items():
             names = [column.name for column in self.columns if column.use == use]
-            said += [f"{what}: {few(names)}."] if names else []
+            lines += [f"{what}: {few(names)}."] if names else []
         commas = [c.name for c in self.learned if c.use == NUMBER and not c.is_plain]
         if commas:
-            said.append(f"Numbers with decimal commas, thousands or signs: {few(commas)}.")
-        gaps = [c.name for c in self.learned if c.missing]
-        if gaps:
+            lines.append(f"Numbers with decimal commas or thousands: {few(commas)}.")
+        missing = [c.name for c in self.learned if c.missing]
+        if missing:
             done = "filled by the model" if self.fills else "such rows are bad ones"
-            said.append(f"Missing values, {done}: {few(gaps)}.")
-        return said
+            lines.append(f"Missing values, {done}: {few(missing)}.")
+        return lines
 
     # -- rows
 
-    def encode(self, batch: Batch, dtype: str) -> tuple[np.ndarray, list[Bad]]:
-        """Rows as numbers, NaN where they will be filled, and the first bad cell of bad rows.
+    def encode(self, batch: Batch, dtype: str) -> tuple[np.ndarray, list[InvalidCell]]:
+        """Rows as numbers, NaN for missing values, and the first invalid cell of invalid rows.
 
         Parameters
         ----------
         batch : Batch
-            What a reader has read.
+            Rows as they are stored.
         dtype : str
-            What the numbers are to be.
+            Type of the numbers.
         """
-        if batch.matrix is not None:
-            with np.errstate(over="ignore"):
-                X = np.ascontiguousarray(batch.matrix, dtype=dtype)
-        else:
-            X = self._encoded(batch.table, dtype)
-        if np.isfinite(X).all():
-            return X, []
-        return X, self._bad(X, batch, dtype)
-
-    def _encoded(self, table: pa.RecordBatch | pa.Table, dtype: str) -> np.ndarray:
-        X = np.empty((table.num_rows, len(self.features)), dtype=dtype)
-        index = {name: i for i, name in enumerate(table.schema.names)}
-        at = 0
         with np.errstate(over="ignore"):
-            for column in self.learned:
-                width = len(column.features)
-                X[:, at : at + width] = column.encode(table.column(index[column.name]))
-                at += width
-        return X
+            if batch.matrix is not None:
+                X = np.ascontiguousarray(batch.matrix, dtype=dtype)
+            else:
+                X = np.empty((batch.table.num_rows, len(self.features)), dtype=dtype)
+                index = {name: i for i, name in enumerate(batch.table.schema.names)}
+                for column, at in self._places():
+                    X[:, at] = column.encode(batch.table.column(index[column.name]))
+        return X, [] if np.isfinite(X).all() else self._invalid(X, batch, dtype)
 
-    def _bad(self, X: np.ndarray, batch: Batch, dtype: str) -> list[Bad]:
-        bad: dict[int, Bad] = {}
+    def _places(self) -> Iterator[tuple[ColumnSchema, slice]]:
+        """The columns that are learned, and where their features are."""
         at = 0
-        for j, column in enumerate(self.learned):
-            values = X[:, at : at + len(column.features)]
-            at += len(column.features)
-            strange = ~np.isfinite(values).all(axis=1)
-            if batch.matrix is None and self.fills and not np.isinf(values).any():
-                strange &= self._present(batch.table.column(column.name))
+        for column in self.learned:
+            width = len(column.features)
+            yield column, slice(at, at + width)
+            at += width
+
+    def _invalid(self, X: np.ndarray, batch: Batch, dtype: str) -> list[InvalidCell]:
+        invalid: dict[int, InvalidCell] = {}
+        for j, (column, at) in enumerate(self._places()):
+            strange = ~np.isfinite(X[:, at]).all(axis=1)
+            if batch.matrix is None and self.fills and not np.isinf(X[:, at]).any():
+                cells = batch.table.column(column.name)
+                # A NaN among floats is a missing value; among others, only null is.
+                is_float = pa.types.is_floating(cells.type)
+                strange &= not is_float and pc.is_valid(cells).to_numpy(zero_copy_only=False)
             for place in np.flatnonzero(strange).tolist():
-                reason = column.why(batch.cell(place, j, column.name), dtype)
+                reason = column.why_invalid(batch.cell(place, j, column.name), dtype)
                 if reason is None and not self.fills:
                     reason = "the value is missing"
                 if reason is not None:
-                    bad.setdefault(place, Bad(place, column.name, reason))
-        return list(bad.values())
-
-    @staticmethod
-    def _present(cells: Any) -> np.ndarray:
-        """Which cells hold something that may be wrong; a NaN among floats is a missing value."""
-        if pa.types.is_floating(cells.type):
-            return np.zeros(len(cells), dtype=bool)
-        return np.asarray(pc.is_valid(cells).to_numpy(zero_copy_only=False), dtype=bool)
+                    invalid.setdefault(place, InvalidCell(place, column.name, reason))
+        return list(invalid.values())
 
     def rows_of(self, table: pa.Table, dtype: str, where: str = "The table") -> np.ndarray:
-        """Rows of a table that must all be good ones; NaN where values are missing.
+        """Rows of a table that must all be valid; NaN for missing values.
 
         Parameters
         ----------
         table : Arrow table
             With all columns that were learned.
         dtype : str
-            What the numbers are to be.
+            Type of the numbers.
         where : str
-            What an error calls the table.
+            Name of the table in errors.
         """
         missing = [name for name in self.inputs if name not in table.column_names]
         if missing:
@@ -495,20 +503,16 @@ class Treatment:
                 f"{where} has no column {', '.join(map(repr, missing))}, which the model learned; "
                 f"its columns: {few(table.column_names)}."
             )
-        whole = table.select(list(self.inputs)).combine_chunks().to_batches()
-        if not whole:
-            return np.empty((0, len(self.features)), dtype=dtype)
-        batch = Batch(np.arange(1, table.num_rows + 1), whole[0], table.num_rows)
-        X, bad = self.encode(batch, dtype)
-        if bad:
-            first = min(bad, key=lambda cell: cell.place)
+        X, invalid = self.encode(Batch.of(table.select(list(self.inputs))), dtype)
+        if invalid:
+            first = min(invalid, key=lambda cell: cell.place)
             raise SourceError(
                 f"{where}, row {first.place}, column {first.column!r}: {first.reason}."
             )
         return X
 
     def decode(self, X: np.ndarray) -> dict[str, pa.Array]:
-        """Columns like those of the table, from features: what a model makes of rows.
+        """Columns like those of the table, from encoded rows.
 
         Parameters
         ----------
@@ -516,25 +520,23 @@ class Treatment:
             Rows as the model has them.
         """
         columns: dict[str, pa.Array] = {}
-        at = 0
-        for column in self.learned:
-            part = X[:, at : at + len(column.features)]
-            at += len(column.features)
+        for column, at in self._places():
             if column.use == CALENDAR:  # there is no way back to a date
-                columns |= {n: pa.array(v) for n, v in zip(column.features, part.T, strict=True)}
+                features = zip(column.features, X[:, at].T, strict=True)
+                columns |= {name: pa.array(values) for name, values in features}
             else:
-                columns[column.name] = column.decode(part)
+                columns[column.name] = column.decode(X[:, at])
         return columns
 
     # -- files
 
     def to_text(self) -> str:
-        """As JSON, for a model file."""
+        """The schema as JSON, for a model file."""
         return json.dumps(asdict(self), sort_keys=True)
 
     @classmethod
-    def from_text(cls, text: str) -> Treatment:
-        """Read what ``to_text`` wrote; a text that it did not write is a ``ValueError``.
+    def from_text(cls, text: str) -> Schema:
+        """Read what ``to_text`` wrote; any other text is a ``ValueError``.
 
         Parameters
         ----------
@@ -543,12 +545,7 @@ class Treatment:
         """
         try:
             values = json.loads(text)
-            columns = tuple(
-                Column(**{**column, "levels": tuple(column["levels"])})
-                for column in values.pop("columns")
-            )
-            for column in columns:
-                column.check()
+            columns = tuple(map(ColumnSchema.from_facts, values.pop("columns")))
             remarks = tuple(map(str, values.pop("remarks")))
             return cls(columns, remarks, bool(values.pop("fills")))
         except (TypeError, KeyError, AttributeError, ValueError, RecursionError) as problem:
