@@ -101,7 +101,6 @@ def of_trackers(X: np.ndarray, y: np.ndarray, repeats: int) -> list[Row]:
         "Hebbian()": papers.Hebbian(),
         "RLS(forgetting=0.998)": papers.RLS(forgetting=0.998),
         "SubsetHebbian()": papers.SubsetHebbian(),
-        "Averaged(RLS(0.998))": papers.Averaged(papers.RLS(0.998)),
         "LMS()": papers.LMS(),
     }
     found = []

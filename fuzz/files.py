@@ -136,7 +136,7 @@ def nest(rng: random.Random, tree: Tree, arrays: Arrays) -> str:
             [
                 {"tuple": [node]},
                 {"part": "kernels.Sum", "params": {"one": node, "two": 1.0}},
-                {"part": "trackers.Averaged", "params": {"rule": node}},
+                {"part": "kernels.Normalised", "params": {"kernel": node}},
             ]
         )
     put(tree, path, node)

@@ -34,10 +34,10 @@ FOLDERS = (
 # Constants and lines that no result depends on, with the reason. A key is a name, or a path and a
 # piece of the line.
 UNSEEN = {
-    "_PASS_ROWS": "rows of a compiled pass at a time: speed",
-    "papers/tanaka_2012/rls.py: min(position + _PASS_ROWS": "the same",
-    "papers/kim_2003/hebbian.py: min(start + _PASS_ROWS": "the same",
-    "papers/tanaka_2012/subset_hebbian.py: min(start + _PASS_ROWS": "the same",
+    "PASS_ROWS": "rows of a compiled pass at a time: speed",
+    "papers/tanaka_2012/rls.py: min(position + PASS_ROWS": "the same",
+    "papers/kim_2003/hebbian.py: min(start + PASS_ROWS": "the same",
+    "papers/tanaka_2012/subset_hebbian.py: min(start + PASS_ROWS": "the same",
     "QUERY_ROWS": "rows of a query at a time: memory",
     "MOST_COMPARED": "rows compared to find that all are alike: speed",
     "MOST_REFERENCES": "references for signs within a block: speed",

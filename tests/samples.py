@@ -9,6 +9,7 @@ import itertools
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -24,6 +25,11 @@ SEQUENTIAL: dict[str, dict[str, Any]] = {
     "hebbian": {"schedule": STEP},
     "recentred_hebbian": {"schedule": STEP},
 }
+
+
+def rows(n: int, d: int = 4, seed: int = 0) -> np.ndarray:
+    """Normal rows of equal variance in every column."""
+    return np.random.default_rng(seed).normal(size=(n, d))
 
 
 def kernels_of_numbers() -> dict[str, kernels.Kernel]:

@@ -17,6 +17,7 @@ from kernelstream import KernelNovelty, StreamingKernelPCA
 from kernelstream.cli.failures import DATA, WRITE, of_system
 from kernelstream.tables import Source, SourceError
 from kernelstream.tables.run import LearnerInPasses
+from tests import samples
 from tests.cli.conftest import NAMES, learned, run
 
 
@@ -68,9 +69,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("redirect", [">&-", "> /dev/full"])
-@pytest.mark.parametrize(
-    "words",
+@samples.grid(
+    "redirect, words",
+    [">&-", "> /dev/full"],
     [
         "transform m.st x.csv",
         "score m.st x.csv --to csv",
@@ -81,6 +82,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "--help",
         "--version",
     ],
+    together=1,
 )
 def test_an_output_that_cannot_be_written(words: str, redirect: str, folder: Path) -> None:
     """In a process of its own, closed or full: a message, a code, and no traceback."""

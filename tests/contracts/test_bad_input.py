@@ -41,10 +41,6 @@ BASES: dict[str, Any] = {
 TRACKERS: dict[str, Any] = {"covariance": trackers.Covariance(), "hebbian": SLOW_STEP}
 
 
-def rows(n: int = 60, d: int = 4, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=(n, d))
-
-
 def model(n_components: Any = 2, **parameters: Any) -> StreamingKernelPCA:
     return StreamingKernelPCA(n_components, **{"random_state": 0, **parameters})
 
@@ -122,14 +118,16 @@ def test_bad_rows_are_not_learned(name: str, method: str, state: str) -> None:
     bad, words = BAD_ROWS[name]
     estimator = model(gamma=0.1, basis="everything", batch_size=25)
     if state != "new":
-        estimator.partial_fit(rows(10 if state == "waiting" else 60))
+        estimator.partial_fit(samples.rows(10 if state == "waiting" else 60))
     with unchanged(estimator), pytest.raises((ValueError, TypeError), match=f"(?s){words}"):
-        getattr(estimator, method)(bad(rows()))
+        getattr(estimator, method)(bad(samples.rows(60)))
     if state != "new" and method == "partial_fit":
         # and the stream goes on as if nothing had been
         calm = model(gamma=0.1, basis="everything", batch_size=25)
-        calm.partial_fit(rows(10 if state == "waiting" else 60)).partial_fit(rows(seed=1))
-        estimator.partial_fit(rows(seed=1))
+        calm.partial_fit(samples.rows(10 if state == "waiting" else 60)).partial_fit(
+            samples.rows(60, seed=1)
+        )
+        estimator.partial_fit(samples.rows(60, seed=1))
         assert fingerprint(estimator)[3] == fingerprint(calm)[3]
 
 
@@ -137,18 +135,18 @@ def test_bad_rows_are_not_learned(name: str, method: str, state: str) -> None:
 @pytest.mark.parametrize("method", ["transform", "reconstruction_error", "score"])
 def test_bad_rows_are_not_answered(name: str, method: str) -> None:
     bad, words = BAD_ROWS[name]
-    estimator = model(gamma=0.1).partial_fit(rows())
+    estimator = model(gamma=0.1).partial_fit(samples.rows(60))
     with unchanged(estimator), pytest.raises((ValueError, TypeError), match=f"(?s){words}"):
-        getattr(estimator, method)(bad(rows()))
+        getattr(estimator, method)(bad(samples.rows(60)))
 
 
 @pytest.mark.parametrize("name", WRONG_WIDTH)
 @pytest.mark.parametrize("method", ["partial_fit", "transform", "reconstruction_error", "score"])
 def test_rows_of_another_width(name: str, method: str) -> None:
-    estimator = model(gamma=0.1).partial_fit(rows())
+    estimator = model(gamma=0.1).partial_fit(samples.rows(60))
     with unchanged(estimator), pytest.raises(ValueError, match=r"features.*expecting 4"):
-        getattr(estimator, method)(WRONG_WIDTH[name](rows()))
-    estimator.fit(WRONG_WIDTH[name](rows()))  # fit begins anew
+        getattr(estimator, method)(WRONG_WIDTH[name](samples.rows(60)))
+    estimator.fit(WRONG_WIDTH[name](samples.rows(60)))  # fit begins anew
     assert estimator.n_features_in_ != 4
 
 
@@ -170,7 +168,7 @@ def test_rows_of_another_width(name: str, method: str) -> None:
     ids=str,
 )
 def test_one_bad_row(method: str, x: Any, words: str) -> None:
-    estimator = model(gamma=0.1).partial_fit(rows())
+    estimator = model(gamma=0.1).partial_fit(samples.rows(60))
     with unchanged(estimator), pytest.raises((ValueError, TypeError), match=words):
         getattr(estimator, method)(x)
 
@@ -197,31 +195,31 @@ def test_the_first_row_of_a_stream_is_bad(x: Any) -> None:
     ids=["wide", "1-D", "empty", "3-D", "NaN", "infinity", "complex", "letters"],
 )
 def test_bad_scores(scores: Any, words: str) -> None:
-    estimator = model(gamma=0.1).fit(rows())
+    estimator = model(gamma=0.1).fit(samples.rows(60))
     with unchanged(estimator), pytest.raises(ValueError, match=words):
         estimator.inverse_transform(scores)
 
 
 def test_a_row_that_the_streams_type_cannot_hold() -> None:
-    stream = model(gamma=0.1).partial_fit(rows().astype(np.float32))
+    stream = model(gamma=0.1).partial_fit(samples.rows(60).astype(np.float32))
     with unchanged(stream), pytest.raises(ValueError, match=r"overflows float32.*scale"):
-        stream.partial_fit(changed(rows(), 1e30))
+        stream.partial_fit(changed(samples.rows(60), 1e30))
     with unchanged(stream), pytest.raises(ValueError, match=r"overflows float32|infinity"):
-        stream.learn_one(changed(rows(), 1e30)[30])
+        stream.learn_one(changed(samples.rows(60), 1e30)[30])
     with unchanged(stream), pytest.raises(ValueError, match=r"overflows float32|infinity"):
-        stream.learn_one(changed(rows(), 1e100)[30])
+        stream.learn_one(changed(samples.rows(60), 1e100)[30])
 
 
 @pytest.mark.parametrize("method", ["partial_fit", "learn_one"])
 def test_a_row_that_the_kernel_cannot_take_does_not_wait(method: str) -> None:
     # If it were kept until its block is complete, every later call would fail.
     kernel = kernels.Polynomial(degree=3, gamma=1.0)
-    stream = model(kernel=kernel, basis="everything", batch_size=50).partial_fit(rows())
-    bad = changed(rows(), 1e120)[30:31]
+    stream = model(kernel=kernel, basis="everything", batch_size=50).partial_fit(samples.rows(60))
+    bad = changed(samples.rows(60), 1e120)[30:31]
     with unchanged(stream), pytest.raises(ValueError, match=r"not finite.*[Ss]cale"):
         getattr(stream, method)(bad if method == "partial_fit" else bad[0])
-    stream.partial_fit(rows(seed=1))
-    assert np.all(np.isfinite(stream.transform(rows())))
+    stream.partial_fit(samples.rows(60, seed=1))
+    assert np.all(np.isfinite(stream.transform(samples.rows(60))))
     with unchanged(stream), pytest.raises(ValueError, match=r"not finite.*[Ss]cale"):
         stream.transform(bad)
     with unchanged(stream), pytest.raises(ValueError, match=r"not finite.*[Ss]cale"):
@@ -265,40 +263,46 @@ def test_a_row_that_the_kernel_cannot_take_does_not_wait(method: str) -> None:
 def test_bad_weights(weights: Any, words: str, method: str, new: bool) -> None:
     estimator = model(gamma=0.1, basis="everything", batch_size=20)
     if not new:
-        estimator.partial_fit(rows())
+        estimator.partial_fit(samples.rows(60))
     with unchanged(estimator), pytest.raises((ValueError, TypeError), match=words):
-        getattr(estimator, method)(rows(), sample_weight=weights)
+        getattr(estimator, method)(samples.rows(60), sample_weight=weights)
 
 
 def test_no_weight_at_all() -> None:
     nothing = np.zeros(60)
     estimator = model(verbose=True)
     with unchanged(estimator), pytest.raises(ValueError, match=r"weight zero.*nothing to learn"):
-        estimator.fit(rows(), sample_weight=nothing)
+        estimator.fit(samples.rows(60), sample_weight=nothing)
     # in a stream such rows were never there, wherever they come
-    assert not estimator.partial_fit(rows(), sample_weight=nothing).__sklearn_is_fitted__()
-    estimator.partial_fit(rows(d=3))
-    assert fingerprint(estimator)[3] == fingerprint(model().partial_fit(rows(d=3)))[3]
+    assert not estimator.partial_fit(
+        samples.rows(60), sample_weight=nothing
+    ).__sklearn_is_fitted__()
+    estimator.partial_fit(samples.rows(60, 3))
+    assert fingerprint(estimator)[3] == fingerprint(model().partial_fit(samples.rows(60, 3)))[3]
     with unchanged(estimator), pytest.raises(ValueError, match="weight zero"):
-        estimator.fit(rows(), sample_weight=nothing)
+        estimator.fit(samples.rows(60), sample_weight=nothing)
     with unchanged(estimator):
-        estimator.partial_fit(rows(d=3), sample_weight=nothing)
+        estimator.partial_fit(samples.rows(60, 3), sample_weight=nothing)
 
 
 def test_no_weight_at_all_in_a_regression() -> None:
     y, nothing = np.arange(60.0), np.zeros(60)
     estimator = StreamingKernelRidge(gamma=0.1, basis="everything")
     with pytest.raises(ValueError, match=r"weight zero.*nothing to learn"):
-        estimator.fit(rows(), y, sample_weight=nothing)
-    estimator.partial_fit(rows(), y, sample_weight=nothing).partial_fit(rows(), y)
-    plain = StreamingKernelRidge(gamma=0.1, basis="everything").partial_fit(rows(), y)
-    np.testing.assert_array_equal(estimator.predict(rows()), plain.predict(rows()))
+        estimator.fit(samples.rows(60), y, sample_weight=nothing)
+    estimator.partial_fit(samples.rows(60), y, sample_weight=nothing).partial_fit(
+        samples.rows(60), y
+    )
+    plain = StreamingKernelRidge(gamma=0.1, basis="everything").partial_fit(samples.rows(60), y)
+    np.testing.assert_array_equal(
+        estimator.predict(samples.rows(60)), plain.predict(samples.rows(60))
+    )
 
 
 @pytest.mark.parametrize("tracker", TRACKERS)
 @pytest.mark.parametrize("basis", BASES)
 def test_rows_of_weight_zero_were_never_there(basis: str, tracker: str) -> None:
-    X = rows(600)
+    X = samples.rows(600)
     weights = np.random.default_rng(0).integers(0, 3, 600) / 2
     parts = {"gamma": 0.1, "basis": BASES[basis], "tracker": TRACKERS[tracker], "batch_size": 30}
     weighted = model(**parts).partial_fit(X, sample_weight=weights)
@@ -334,8 +338,8 @@ def test_rows_without_variance(
     kind: str, kernel: str, basis: str, tracker: str, method: str
 ) -> None:
     X = {
-        "one row": rows(1) / 2,
-        "duplicates": np.repeat(rows(1) / 2, 40, axis=0),
+        "one row": samples.rows(1) / 2,
+        "duplicates": np.repeat(samples.rows(1) / 2, 40, axis=0),
         "zeros": np.zeros((30, 4)),
     }[kind]
     for center in (True, False):
@@ -344,7 +348,7 @@ def test_rows_without_variance(
         )
         getattr(estimator, method)(X)
         assert_sound(estimator, X)
-        assert_sound(estimator, rows(5, seed=3))
+        assert_sound(estimator, samples.rows(5, seed=3))
         single = model(kernel=kernel, basis=BASES[basis], tracker=TRACKERS[tracker], center=center)
         getattr(single, method)(X.astype(np.float32))
         assert np.all(np.isfinite(single.transform(X.astype(np.float32))))
@@ -358,7 +362,7 @@ def test_rows_without_variance(
 @pytest.mark.parametrize("basis", BASES)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_one_column(basis: str, kernel: str) -> None:
-    X = rows(50, 1)
+    X = samples.rows(50, 1)
     estimator = model(kernel=kernel, basis=BASES[basis]).fit(X)
     assert_sound(estimator, X)
     assert estimator.inverse_transform(estimator.transform(X)).shape == (50, 1)
@@ -373,7 +377,7 @@ def test_one_column(basis: str, kernel: str) -> None:
 def test_a_constant_column_adds_nothing(kernel: str, value: float, scale: str | None) -> None:
     if kernel == "linear" and value < -1 and scale is None:
         return  # energies of 5e11 hide a variance of 1: the next test
-    X = rows(80, 3)
+    X = samples.rows(80, 3)
     wider = np.hstack([X, np.full((80, 1), value)])
     plain = model(3, kernel=kernel, basis="everything", scale=scale).fit(X)
     with_it = model(3, kernel=kernel, basis="everything", scale=scale).fit(wider)
@@ -388,7 +392,7 @@ def test_a_constant_column_adds_nothing(kernel: str, value: float, scale: str | 
 @pytest.mark.parametrize("basis", ["everything", "centroids", "distance", "landmarks"])
 @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
 def test_variance_that_rounding_hides_is_never_lost_in_silence(kernel: str, basis: str) -> None:
-    X = rows(80, 3)
+    X = samples.rows(80, 3)
     X = X * 1e-6 if kernel == "rbf" else X + 7e5
     settings = dict(kernel=kernel, basis=BASES[basis], gamma=None if kernel == "linear" else 0.1)
     with pytest.raises(ValueError, match="rounding would hide it"):
@@ -410,21 +414,21 @@ def test_variance_that_rounding_hides_is_never_lost_in_silence(kernel: str, basi
 )
 def test_a_row_that_overflows_is_refused_before_the_stream_has_begun(kernel: Any) -> None:
     """The kernel's width is not chosen yet; the row must not block the rows that come with it."""
-    stream = StreamingKernelPCA(2, kernel=kernel).partial_fit(rows(10, 3))
+    stream = StreamingKernelPCA(2, kernel=kernel).partial_fit(samples.rows(10, 3))
     before = pickle.dumps(stream)
-    bad = rows(5, 3, seed=1)
+    bad = samples.rows(5, 3, 1)
     bad[2] = 1e140
     with pytest.raises(ValueError, match="not finite"):
         stream.partial_fit(bad)
     assert pickle.dumps(stream) == before
-    assert stream.partial_fit(rows(600, 3, seed=2)).n_samples_seen_ == 610
+    assert stream.partial_fit(samples.rows(600, 3, 2)).n_samples_seen_ == 610
 
 
 @samples.grid("learn, basis, forgetting", ["fit", "partial_fit"], BASES, [1.0, 0.9])
 def test_shares_of_no_variance_are_shares(learn: str, basis: str, forgetting: float) -> None:
     """Rounding over rounding was more than one."""
     for seed in range(5):
-        X = np.repeat(rows(1, seed=seed), 20, axis=0)
+        X = np.repeat(samples.rows(1, seed=seed), 20, axis=0)
         for kernel in ("linear", "poly", "rbf"):
             tracker = trackers.Covariance(forgetting)
             estimator = model(2, kernel=kernel, basis=BASES[basis], tracker=tracker)
@@ -455,7 +459,7 @@ def test_two_different_rows_many_times(basis: str) -> None:
 
 @samples.grid("r, tracker, basis", [1, 7, 50], TRACKERS, BASES)
 def test_more_components_than_the_data_has(basis: str, tracker: str, r: int) -> None:
-    X = rows(5, 2)
+    X = samples.rows(5, 2)
     estimator = model(r, gamma=0.2, basis=BASES[basis], tracker=TRACKERS[tracker]).fit(X)
     assert estimator.transform(X).shape == (5, r)
     assert estimator.n_components_ == r
@@ -515,7 +519,7 @@ def test_a_kernel_function_that_is_wrong_at_once(fault: str, basis: str) -> None
     for method in ("fit", "partial_fit"):
         estimator = model(kernel=Counting(1, what), basis=BASES[basis])
         with unchanged(estimator), pytest.raises(error, match=f"(?s){words}"):
-            getattr(estimator, method)(rows(600))
+            getattr(estimator, method)(samples.rows(600))
 
 
 @samples.grid(
@@ -525,7 +529,7 @@ def test_a_kernel_function_that_is_wrong_at_once(fault: str, basis: str) -> None
 def test_a_kernel_function_that_fails_in_the_middle(fault: str, basis: str, tracker: str) -> None:
     """At every call of a partial_fit that spans several blocks, and in a query and a fit."""
     what, error, _ = FAULTS[fault]
-    first, second = rows(530) / 3, rows(95, seed=1) / 3
+    first, second = samples.rows(530) / 3, samples.rows(95, seed=1) / 3
 
     def started(kernel: Counting) -> StreamingKernelPCA:
         parts = {"basis": BASES[basis], "tracker": TRACKERS[tracker], "batch_size": 20}
@@ -559,7 +563,7 @@ def test_a_kernel_function_that_fails_in_the_middle(fault: str, basis: str, trac
 
 
 def test_an_interrupt_between_two_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    estimator = model(gamma=0.1, basis="everything", batch_size=10).partial_fit(rows(33))
+    estimator = model(gamma=0.1, basis="everything", batch_size=10).partial_fit(samples.rows(33))
     fold, calls = Chain.fold, 0
 
     def interrupted(*arguments: Any, **named: Any) -> Any:
@@ -573,7 +577,7 @@ def test_an_interrupt_between_two_blocks(monkeypatch: pytest.MonkeyPatch) -> Non
     for method in ("partial_fit", "fit"):
         calls = 0
         with unchanged(estimator), pytest.raises(KeyboardInterrupt):
-            getattr(estimator, method)(rows(100))
+            getattr(estimator, method)(samples.rows(100))
 
 
 def test_the_function_may_keep_what_it_returns() -> None:
@@ -583,7 +587,7 @@ def test_the_function_may_keep_what_it_returns() -> None:
         kept.append((X @ Y.T, X @ Y.T))
         return kept[-1][0]
 
-    model(kernel=linear, basis="everything").fit(rows())
+    model(kernel=linear, basis="everything").fit(samples.rows(60))
     assert all(np.array_equal(a, b) for a, b in kept)
 
 
@@ -606,12 +610,14 @@ def test_a_kernel_that_is_not_positive_semidefinite(kernel: Any, basis: str) -> 
             unchanged(estimator),
             pytest.raises(ValueError, match=r"positive semidefinite.*choose"),
         ):
-            getattr(estimator, method)(rows(600))
+            getattr(estimator, method)(samples.rows(600))
 
 
 def test_a_kernel_function_that_is_not_symmetric() -> None:
     with pytest.raises(ValueError, match=r"not symmetric.*transpose"):
-        model(kernel=lambda X, Y: X @ np.triu(np.ones((4, 4))) @ Y.T, basis=10).fit(rows())
+        model(kernel=lambda X, Y: X @ np.triu(np.ones((4, 4))) @ Y.T, basis=10).fit(
+            samples.rows(60)
+        )
 
 
 # --- scales
@@ -658,7 +664,7 @@ def check_scale(scale: float, kernel: str, basis: str, tracker: Any, method: str
     k, power = SCALED[kernel]
     if power and (tracker.sequential or basis == "distance"):
         pytest.skip("a step, and the threshold nu, are in units of k(x, x)")
-    X, unseen = rows(n) / 2, rows(20, seed=1) / 2
+    X, unseen = samples.rows(n) / 2, samples.rows(20, seed=1) / 2
     parts = {"kernel": k, "basis": BASES[basis], "tracker": tracker, "batch_size": 128}
     # a scale that is a power of two changes no digit: choices that are made stay made
     exact = 2.0 ** np.round(np.log2(scale))
@@ -690,7 +696,7 @@ def check_scale(scale: float, kernel: str, basis: str, tracker: Any, method: str
 
 @pytest.mark.parametrize("scale", [1e-150, 1e150])
 def test_huge_and_tiny_rows_standardised(scale: float) -> None:
-    X = rows(100)
+    X = samples.rows(100)
     expected = model(3, basis="everything", scale="standard").fit(X)
     estimator = model(3, basis="everything", scale="standard").fit(X * scale)
     np.testing.assert_allclose(estimator.transform(X * scale), expected.transform(X), atol=1e-9)
@@ -701,7 +707,7 @@ def test_huge_and_tiny_rows_standardised(scale: float) -> None:
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "matern", "linear", "cosine", "poly"])
 @pytest.mark.parametrize("scale", [1e-30, 1e-15, 1e15, 1e30])
 def test_huge_and_tiny_rows_in_float32(kernel: str, scale: float) -> None:
-    X = (rows(100) * scale).astype(np.float32)
+    X = (samples.rows(100) * scale).astype(np.float32)
     estimator = model(2, kernel=kernel, basis=10)
     try:
         scores = estimator.fit(X).transform(X)
@@ -710,7 +716,7 @@ def test_huge_and_tiny_rows_in_float32(kernel: str, scale: float) -> None:
         return
     assert np.all(np.isfinite(scores))
     if kernel in ("rbf", "laplacian", "matern", "cosine"):
-        expected = model(2, kernel=kernel, basis=10).fit(rows(100)).explained_variance_
+        expected = model(2, kernel=kernel, basis=10).fit(samples.rows(100)).explained_variance_
         np.testing.assert_allclose(estimator.explained_variance_, expected, rtol=0.2)
 
 
@@ -718,7 +724,7 @@ def test_huge_and_tiny_rows_in_float32(kernel: str, scale: float) -> None:
     "gamma, kernel, basis", [1e-300, 1e-12, 1e12, 1e300], ["rbf", "laplacian", "exponential"], BASES
 )
 def test_kernels_that_see_nothing_or_everything(basis: str, kernel: str, gamma: float) -> None:
-    X = rows(100)
+    X = samples.rows(100)
     estimator = model(kernel=kernel, gamma=gamma, basis=BASES[basis])
     try:
         estimator.fit(X)
@@ -889,9 +895,9 @@ def test_bad_parameters(given: dict[str, Any], words: str) -> None:
     for method, n in (("fit", 60), ("partial_fit", 3), ("partial_fit", 600)):
         estimator = model(**given)
         with unchanged(estimator), pytest.raises(ValueError, match=f"(?s){words}"):
-            getattr(estimator, method)(rows(n))
+            getattr(estimator, method)(samples.rows(n))
     # A change of parameters takes effect in fit, which then leaves the old model as it is.
-    estimator = model().fit(rows())
+    estimator = model().fit(samples.rows(60))
     if given.get("n_components") == 0 or set(given) == {"n_components"}:
         # A number of components takes effect at once, and is refused at once.
         with unchanged(estimator), pytest.raises(ValueError, match="n_components"):
@@ -899,7 +905,7 @@ def test_bad_parameters(given: dict[str, Any], words: str) -> None:
         return
     estimator.set_params(**given)
     with unchanged(estimator), pytest.raises(ValueError, match=f"(?s){words}"):
-        estimator.fit(rows())
+        estimator.fit(samples.rows(60))
 
 
 PARTS = [part for part in serialization.STORED.values() if issubclass(part, Part)]
@@ -925,7 +931,7 @@ def test_numbers_beyond_all_floats(part: type[Part], name: str, number: int) -> 
 def test_estimators_with_numbers_beyond_all_floats(given: dict[str, Any]) -> None:
     tracker = papers.Hebbian(given.pop("schedule")) if "schedule" in given else "covariance"
     with contextlib.suppress(ValueError):
-        model(tracker=tracker, **given).fit(rows())
+        model(tracker=tracker, **given).fit(samples.rows(60))
 
 
 def test_an_unknown_parameter() -> None:

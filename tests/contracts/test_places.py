@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from kernelstream import StreamingKernelPCA, load, papers
+from tests import samples
 
 X = np.random.default_rng(0).normal(size=(300, 3))
 TRACKERS = ("covariance", papers.RLS())  # matrix products, and a compiled pass
@@ -26,17 +27,17 @@ def scores_after_learning(given: StreamingKernelPCA) -> np.ndarray:
     return given.partial_fit(X[200:]).transform(X[:5])
 
 
-@pytest.mark.parametrize("tracker", TRACKERS)
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-def test_a_model_goes_on_in_another_process(method: str, tracker: str) -> None:
+def test_a_model_goes_on_in_another_process(method: str) -> None:
     """Learned here, compiled passes and BLAS in use, it goes on there with the same bits."""
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"this system has no {method}")
-    begun = model(tracker).partial_fit(X[:200])
-    begun.transform(X[:5])
+    begun = [model(tracker).partial_fit(X[:200]) for tracker in TRACKERS]
+    for one in begun:
+        one.transform(X[:5])
     with multiprocessing.get_context(method).Pool(1) as pool:
-        there = pool.apply_async(scores_after_learning, (begun,)).get(timeout=120)
-    np.testing.assert_array_equal(there, scores_after_learning(begun))
+        there = pool.map_async(scores_after_learning, begun).get(timeout=120)
+    np.testing.assert_array_equal(there, [scores_after_learning(one) for one in begun])
 
 
 def python(code: str, *options: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -99,11 +100,12 @@ except OSError as problem:
     assert [path.name for path in tmp_path.iterdir()] == ["m.st"]
 
 
-@pytest.mark.parametrize(
-    "words",
+@samples.grid(
+    "words, limit",
     ["fit x.csv -o n.st --basis 10", "transform m.st x.csv -o y.csv", "update m.st x.csv"],
+    ["FSIZE", "NOFILE"],
+    together=1,
 )
-@pytest.mark.parametrize("limit", ["FSIZE", "NOFILE"])
 def test_commands_without_room_or_descriptors_say_so(
     words: str, limit: str, tmp_path: Path
 ) -> None:

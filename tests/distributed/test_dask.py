@@ -758,7 +758,13 @@ class TestCluster:
         with pytest.raises(ValueError, match=r"Chunk 2 .*NaN"):
             kd.fit(estimator(basis=40, gamma=None), da.from_array(bad, chunks=(500, 4)))
 
-    @pytest.mark.parametrize("deadly_visits", [(2, 4), (3,)], ids=["both passes", "basis"])
+    @pytest.mark.parametrize(
+        "deadly_visits",
+        [
+            pytest.param((2, 4), id="both passes"),
+            pytest.param((3,), marks=pytest.mark.slow, id="basis"),
+        ],
+    )
     def test_a_worker_is_killed(self, client: Any, tmp_path: Path, deadly_visits: tuple) -> None:
         """Chunk 5 takes its worker along, with all results that lay there.
 

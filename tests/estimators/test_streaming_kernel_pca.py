@@ -231,8 +231,6 @@ def test_the_method_of_the_paper_is_these_parts() -> None:
     assert isinstance(tracker, papers.Hebbian)
     assert isinstance(tracker.schedule, schedules.SearchThenConverge)
     assert (tracker.schedule.eta0, tracker.schedule.tau) == (0.2, 7.0)
-    averaged = OnlineKernelPCA(1, average=True)._basis_and_tracker()[1]
-    assert isinstance(averaged, papers.Averaged)
     with pytest.raises(ValueError, match=r"nu=99.0 is above k\(x, x\) of every row"):
         OnlineKernelPCA(1, gamma=1.0, nu=99.0).fit(X).bounds()
 

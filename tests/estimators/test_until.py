@@ -20,6 +20,7 @@ from kernelstream.papers import (
     KernelHebbianPCA,
     OnlineKernelPCA,
 )
+from tests import samples
 
 OPTIONS: dict[str, Any] = {"gamma": 0.3, "basis": 12, "random_state": 0}
 
@@ -28,10 +29,6 @@ OPTIONS: dict[str, Any] = {"gamma": 0.3, "basis": 12, "random_state": 0}
 def small() -> Iterator[None]:
     with check.small():
         yield
-
-
-def rows(n: int = 3000) -> np.ndarray:
-    return np.random.default_rng(0).normal(size=(n, 2))
 
 
 @pytest.mark.parametrize("first", range(0, 9, 3))
@@ -44,7 +41,7 @@ def test_what_is_said_of_rows_that_were_not_read_is_true(first: int) -> None:
 
 @pytest.mark.usefixtures("small")
 def test_it_stops_early_and_says_so() -> None:
-    X = rows()
+    X = samples.rows(3000, 2)
     model = StreamingKernelPCA(2, **OPTIONS).fit(X, until=0.6)
     said = model.certificate_.statistical
     assert model.n_samples_seen_ == said.n_sampled // 2 < 1000
@@ -58,7 +55,7 @@ def test_it_stops_early_and_says_so() -> None:
 
 @pytest.mark.usefixtures("small")
 def test_where_more_is_asked_than_draws_can_tell_all_rows_are_learned() -> None:
-    X = rows()
+    X = samples.rows(3000, 2)
     model = StreamingKernelPCA(2, **OPTIONS).fit(X, until=0.001)
     plain = StreamingKernelPCA(2, **OPTIONS).fit(X)
     assert model.n_samples_seen_ == 3000 and model.certificate_.statistical.n_rows == 0
@@ -67,7 +64,7 @@ def test_where_more_is_asked_than_draws_can_tell_all_rows_are_learned() -> None:
 
 @pytest.mark.usefixtures("small")
 def test_a_model_that_changes_is_not_the_one_that_was_judged(tmp_path: Path) -> None:
-    X = rows()
+    X = samples.rows(3000, 2)
     model = StreamingKernelPCA(2, **OPTIONS).fit(X, until=0.6)
     told = model.certificate_.statistical
     model.save(tmp_path / "model.safetensors")
@@ -90,7 +87,7 @@ def test_a_model_that_changes_is_not_the_one_that_was_judged(tmp_path: Path) -> 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("kind", ["memory map", "csr", "frame", "dask", "list", "float32"])
 def test_rows_that_can_be_had_by_their_number(kind: str, tmp_path: Path) -> None:
-    X = rows()
+    X = samples.rows(3000, 2)
     expected = StreamingKernelPCA(2, **OPTIONS).fit(X, until=0.6)
     given: object = X
     if kind == "memory map":
@@ -113,7 +110,7 @@ def test_rows_that_can_be_had_by_their_number(kind: str, tmp_path: Path) -> None
 
 
 def test_all_rows_of_a_dask_array_are_read_chunk_by_chunk() -> None:
-    X = rows(700)
+    X = samples.rows(700, 2)
     lazy = pytest.importorskip("dask.array").from_array(X, chunks=(300, 1))
     points = landmarks.Landmarks(X[:12])
     model = StreamingKernelPCA(2, gamma=0.3, basis=points).fit(lazy)
@@ -124,7 +121,7 @@ def test_all_rows_of_a_dask_array_are_read_chunk_by_chunk() -> None:
 
 @pytest.mark.usefixtures("small")
 def test_rows_are_drawn_by_their_weight() -> None:
-    X = np.concatenate([rows(1500), rows(1500) + 9.0])
+    X = np.concatenate([samples.rows(1500, 2), samples.rows(1500, 2) + 9.0])
     weights = np.repeat([0.0, 1.0], 1500)
     model = StreamingKernelPCA(2, **OPTIONS).fit(X, sample_weight=weights, until=0.6)
     assert model.certificate_.statistical.n_rows == 3000
@@ -135,7 +132,7 @@ def test_rows_are_drawn_by_their_weight() -> None:
 
 @pytest.mark.usefixtures("small")
 def test_the_statement_does_not_hang_on_the_number_of_threads() -> None:
-    X = rows()
+    X = samples.rows(3000, 2)
     said = []
     for threads in (1, 3):
         with threadpool_limits(threads):
@@ -147,15 +144,15 @@ def test_the_statement_does_not_hang_on_the_number_of_threads() -> None:
 @pytest.mark.parametrize(
     ("options", "X", "until", "words"),
     [
-        ({"kernel": "linear"}, rows(), 0.6, "for kernels with a bound"),
-        ({"tracker": trackers.Covariance(0.99)}, rows(), 0.6, "without forgetting"),
-        ({"robust": True}, rows(), 0.6, "robust=True"),
-        ({"certify": False}, rows(), 0.6, "there is none"),
-        ({}, iter([rows()]), 0.6, "come one after the other"),
-        ({}, lambda: iter([rows()]), 0.6, "come one after the other"),
-        ({}, rows(), 1, "share between 0 and 1"),
-        ({}, rows(), 1.5, "share between 0 and 1"),
-        ({}, rows(), True, "share between 0 and 1"),
+        ({"kernel": "linear"}, samples.rows(3000, 2), 0.6, "for kernels with a bound"),
+        ({"tracker": trackers.Covariance(0.99)}, samples.rows(3000, 2), 0.6, "without forgetting"),
+        ({"robust": True}, samples.rows(3000, 2), 0.6, "robust=True"),
+        ({"certify": False}, samples.rows(3000, 2), 0.6, "there is none"),
+        ({}, iter([samples.rows(3000, 2)]), 0.6, "come one after the other"),
+        ({}, lambda: iter([samples.rows(3000, 2)]), 0.6, "come one after the other"),
+        ({}, samples.rows(3000, 2), 1, "share between 0 and 1"),
+        ({}, samples.rows(3000, 2), 1.5, "share between 0 and 1"),
+        ({}, samples.rows(3000, 2), True, "share between 0 and 1"),
     ],
 )
 @pytest.mark.usefixtures("small")
@@ -173,7 +170,7 @@ def test_no_more_rows_are_learned_than_make_a_model_better(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(until, "MOST_LEARNED", 100)
-    model = StreamingKernelPCA(2, **OPTIONS).fit(rows(), until=0.6)
+    model = StreamingKernelPCA(2, **OPTIONS).fit(samples.rows(3000, 2), until=0.6)
     assert model.n_samples_seen_ == 100 < model.certificate_.statistical.n_sampled // 2
 
 
@@ -192,7 +189,7 @@ def test_no_more_rows_are_learned_than_make_a_model_better(
     ids=lambda model: type(model).__name__,
 )
 def test_estimators_by_other_names_draw_as_well(model: Any) -> None:
-    model.set_params(random_state=0).fit(rows(), until=0.9)
+    model.set_params(random_state=0).fit(samples.rows(3000, 2), until=0.9)
     said = model.certificate_.statistical
     assert said.n_rows == 3000 and said.shortfall_bound <= 0.9
     assert model.n_components_ == 2
@@ -201,6 +198,6 @@ def test_estimators_by_other_names_draw_as_well(model: Any) -> None:
 @pytest.mark.usefixtures("small")
 def test_what_no_statement_is_made_of_says_so() -> None:
     with pytest.raises(ValueError, match="passes over all rows again and again"):
-        KernelHebbianPCA(2).fit(rows(), until=0.1)
+        KernelHebbianPCA(2).fit(samples.rows(3000, 2), until=0.1)
     with pytest.raises(ValueError, match="without forgetting"):
-        AdaptiveKernelPCA(2, gamma=0.3).fit(rows(), until=0.9)
+        AdaptiveKernelPCA(2, gamma=0.3).fit(samples.rows(3000, 2), until=0.9)

@@ -769,9 +769,6 @@ LANDMARKS: dict[str, Case] = {
 }
 
 TRACKERS: dict[str, Case] = {
-    "tracker_averaged": tracked(
-        papers.Averaged(papers.Hebbian(schedules.SearchThenConverge(0.5, 50.0))), kernels.Cosine()
-    ),
     "tracker_covariance": tracked(
         trackers.Covariance(forgetting=0.95), kernels.RBF(), preimages.FixedPoint(n_starts=2)
     ),

@@ -304,9 +304,7 @@ def test_sampled_landmarks_equal_nystroem_on_the_sample():
     same_scores(model.transform(X), scores, rtol=0, atol=1e-8)
 
 
-@pytest.mark.parametrize("center", [True, False], ids=["centred", "uncentred"])
-@pytest.mark.parametrize("beta", [0.99, 0.9, 0.5])
-@pytest.mark.parametrize("batch_size", [1, 7, 32, 500])
+@samples.grid("center, beta, batch_size", [True, False], [0.99, 0.9, 0.5], [1, 7, 32, 500])
 def test_forgetting_equals_explicit_weights(batch_size, beta, center):
     """Row t of n weighs β^(n−t), whatever the blocks and whether rows still wait."""
     X, new = rows(70) + 0.3, rows(20, seed=1)

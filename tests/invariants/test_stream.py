@@ -145,8 +145,12 @@ def test_any_cutting_gives_the_same_bytes(basis, tracker, variant, data):
     assert to_bytes(bring(model, X, weights, pieces)) == in_one_call(chain, variant)
 
 
-@pytest.mark.parametrize("decided", [dict(basis=landmarks.Landmarks(8)), dict(gamma=None)], ids=str)
-@pytest.mark.parametrize("batch_size", [64, 300, 500, 501, 1000])
+@samples.grid(
+    "decided, batch_size",
+    [dict(basis=landmarks.Landmarks(8)), dict(gamma=None)],
+    [64, 300, 500, 501, 1000],
+    together=1,
+)
 def test_a_call_that_completes_the_start_folds_what_one_call_folds(
     decided: dict[str, Any], batch_size: int
 ):
@@ -199,7 +203,6 @@ MORE_TRACKERS: dict[str, Any] = TRACKERS | {
     "subset-hebbian": lambda **kw: papers.SubsetHebbian(0.02, **kw),
     "lms": lambda **kw: papers.LMS(0.005, **kw),
     "rls": lambda forgetting: papers.RLS(forgetting),
-    "averaged": lambda **kw: papers.Averaged(papers.Hebbian(schedules.ConstantRate(0.05), **kw)),
 }
 MORE_CHAINS = [
     Chain(f"{basis}-{tracker}", make_basis, make_tracker, n_rows, jump)

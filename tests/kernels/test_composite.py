@@ -20,7 +20,7 @@ from kernelstream.kernels import (
     Product,
     Sum,
 )
-from tests.kernels.test_kernels import rows
+from tests import samples
 
 # --- composition -----------------------------------------------------------------------------
 
@@ -35,7 +35,7 @@ def test_operators() -> None:
     for factor in (np.float64(2.0), np.float32(2.0), 2):
         kernel = factor * a
         assert isinstance(kernel, Product)
-        assert kernel(rows(3).astype(np.float32)).dtype == np.float32
+        assert kernel(samples.rows(3, 7).astype(np.float32)).dtype == np.float32
     for operand in ("rbf", None, np.ones(3)):
         with pytest.raises(TypeError):
             a + operand
@@ -54,7 +54,7 @@ def test_parameters_reach_the_inner_kernels() -> None:
 
 
 def test_a_function_is_called_on_dense_rows_and_its_matrix_is_not_overwritten() -> None:
-    X = rows(150)
+    X = samples.rows(150, 7)
     kept = X @ X.T
     before = kept.copy()
     kernel = FromCallable(lambda X, Y: kept if len(X) == len(Y) == 150 else X @ Y.T)
@@ -102,12 +102,12 @@ def test_a_function_may_return_integers_lists_and_sparse_matrices() -> None:
 )
 def test_what_a_function_returns_is_checked(function: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        FromCallable(function).block(rows(5), rows(3))
+        FromCallable(function).block(samples.rows(5, 7), samples.rows(3, 7))
 
 
 def test_a_function_that_is_not_symmetric_is_refused() -> None:
     with pytest.raises(ValueError, match="not symmetric"):
-        FromCallable(lambda X, Y: X[:, :1] - Y[:, 0])(rows(5))
+        FromCallable(lambda X, Y: X[:, :1] - Y[:, 0])(samples.rows(5, 7))
 
 
 # --- what is known of sums and products ------------------------------------------------------
@@ -115,7 +115,7 @@ def test_a_function_that_is_not_symmetric_is_refused() -> None:
 
 def test_numbers_of_sums_and_products() -> None:
     left, right, extent, d = RBF(0.3), Polynomial(2, 0.5, 1.0), 7.0, 4
-    X = rows(9)
+    X = samples.rows(9, 7)
     both, times = left + right, left * right
     np.testing.assert_allclose(both.block(X, X), left.block(X, X) + right.block(X, X))
     np.testing.assert_allclose(times.block(X, X), left.block(X, X) * right.block(X, X))
@@ -132,7 +132,7 @@ def test_numbers_of_sums_and_products() -> None:
     assert (left + 3.0 * cosine).max_squared_norm == 4.0
     assert (left * cosine * 2.0).max_squared_norm == 2.0
     assert both.max_squared_norm == times.max_squared_norm == math.inf
-    points = rows(5) + 100.0
+    points = samples.rows(5, 7) + 100.0
     for pair in (both, right * left):
         assert pair.rounding.extent(points) == left.rounding.extent(points) > 0
         assert pair.rounding.extent(points, shifted=False) == left.rounding.extent(points, False)
@@ -143,8 +143,10 @@ def test_numbers_of_sums_and_products() -> None:
 
 def test_a_constant_is_one_number() -> None:
     two = Constant(2.0)
-    np.testing.assert_array_equal(two.block(rows(3), rows(4)), np.full((3, 4), 2.0))
-    np.testing.assert_array_equal(two.diag(rows(3)), np.full(3, 2.0))
+    np.testing.assert_array_equal(
+        two.block(samples.rows(3, 7), samples.rows(4, 7)), np.full((3, 4), 2.0)
+    )
+    np.testing.assert_array_equal(two.diag(samples.rows(3, 7)), np.full(3, 2.0))
     assert two.rounding.worst(9.0, 9) == 1.0 and two.max_squared_norm == 2.0
     assert Constant(1.0).unit_norm and not two.unit_norm
     for bad in (0.0, -1.0, np.inf):
@@ -163,25 +165,27 @@ def test_a_function_may_be_as_asymmetric_as_single_precision(off: float, fine: b
     K = 100.0 * np.array([[1.0, 0.5], [0.5 + off, 1.0]])
     kernel = FromCallable(lambda X, Y: K)
     if fine:
-        np.testing.assert_array_equal(kernel.gram(rows(2))[0, 1], K[1, 0])
+        np.testing.assert_array_equal(kernel.gram(samples.rows(2, 7))[0, 1], K[1, 0])
     else:
         with pytest.raises(ValueError, match="The kernel function is not symmetric"):
-            kernel.gram(rows(2))
+            kernel.gram(samples.rows(2, 7))
     assert kernel.rounding.worst(1.0, 2) == math.inf and not kernel.psd and kernel.fixed
     with pytest.raises(ValueError, match="function must be a function of two blocks"):
         FromCallable(3).check()  # type: ignore[arg-type]
 
 
 def test_pairs_prepare_points_of_a_device_each_for_itself() -> None:
-    host, device = rows(5), array_api_strict.asarray(rows(5))
+    host, device = samples.rows(5, 7), array_api_strict.asarray(samples.rows(5, 7))
     pair = RBF(0.3) + RBF(0.7)
     assert pair.prepared(host) is host
     prepared = pair.prepared(device)
-    X = array_api_strict.asarray(rows(4, seed=1))
+    X = array_api_strict.asarray(samples.rows(4, 7, seed=1))
     np.testing.assert_allclose(
-        np.asarray(pair.block(X, prepared)), pair.block(rows(4, seed=1), host), rtol=1e-12
+        np.asarray(pair.block(X, prepared)),
+        pair.block(samples.rows(4, 7, seed=1), host),
+        rtol=1e-12,
     )
     cut = prepared[:3, :]
     np.testing.assert_allclose(
-        np.asarray(pair.block(X, cut)), pair.block(rows(4, seed=1), host[:3]), rtol=1e-12
+        np.asarray(pair.block(X, cut)), pair.block(samples.rows(4, 7, seed=1), host[:3]), rtol=1e-12
     )

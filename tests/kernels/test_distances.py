@@ -19,11 +19,12 @@ from kernelstream.kernels import (
     Matern,
     squared_distances,
 )
-from tests.kernels.test_kernels import STATIONARY, every_kernel, numbers, peak_bytes, rows
+from tests import samples
+from tests.kernels.test_kernels import STATIONARY, every_kernel, numbers, peak_bytes
 
 
 def test_of_scaled_distances_shares_the_product() -> None:
-    X, Y = rows(9).astype(np.float32), rows(4, seed=1)
+    X, Y = samples.rows(9, 7).astype(np.float32), samples.rows(4, 7, seed=1)
     for kernel in STATIONARY:
         if isinstance(kernel, Euclidean):
             sq = kernel.scaled_distances(X, Y)
@@ -44,7 +45,7 @@ def test_prepared_points_are_the_points(kernel: Kernel, dtype: Any, offset: floa
     """Far from the origin too, where distances need the shift."""
     if offset and not isinstance(kernel, Euclidean):
         pytest.skip("no distances by a product")
-    X, Y = (rows(n, seed=n).astype(dtype) + dtype(offset) for n in (9, 30))
+    X, Y = (samples.rows(n, 7, seed=n).astype(dtype) + dtype(offset) for n in (9, 30))
     X[4] = Y[7]
     kernel = kernel.fix(X)
     prepared = kernel.prepared(Y)
@@ -64,13 +65,13 @@ def test_a_kernel_with_a_block_of_its_own_gets_plain_points() -> None:
         def block(self, X: Any, Y: Any) -> Any:
             return super().block(X / 2, Y / 2)
 
-    Y = rows(5)
+    Y = samples.rows(5, 7)
     assert Halved(0.3).prepared(Y) is Y
 
 
 @pytest.mark.parametrize("offset", [0.0, 3.0, 1e3, 1e6])
 def test_an_offset_costs_no_accuracy(offset: float) -> None:
-    X, Y = rows(50) + offset, rows(20, seed=1) + offset
+    X, Y = samples.rows(50, 7) + offset, samples.rows(20, 7, seed=1) + offset
     direct = ((X[:, None, :] - Y[None, :, :]) ** 2).sum(axis=2)
     errors = RBF(0.3).block(X, Y) - np.exp(-0.3 * direct)
     assert np.abs(errors).max() < (1e-9 if offset else 1e-14)
@@ -83,7 +84,7 @@ def test_an_offset_costs_no_accuracy(offset: float) -> None:
 
 def test_just_below_the_shift_the_accuracy_is_that_of_the_dtype() -> None:
     offset = math.sqrt(15.9 / 0.3 / 7)
-    X, Y = rows(500) / 10 + offset, rows(300, seed=1) / 10
+    X, Y = samples.rows(500, 7) / 10 + offset, samples.rows(300, 7, seed=1) / 10
     Y += offset - Y.mean(axis=0)
     for dtype in (np.float64, np.float32):
         X, Y = X.astype(dtype), Y.astype(dtype)
@@ -94,7 +95,7 @@ def test_just_below_the_shift_the_accuracy_is_that_of_the_dtype() -> None:
 
 def test_just_above_the_shift_it_is_as_well() -> None:
     """Without it, errors grow with the square of the offset: here they would be 30 times larger."""
-    X, Y = rows(500) / 10, rows(300, seed=1) / 10
+    X, Y = samples.rows(500, 7) / 10, samples.rows(300, 7, seed=1) / 10
     offset = math.sqrt(2000.0 / 0.3 / 7)
     X, Y = (X + offset).astype(np.float32), (Y + offset).astype(np.float32)
     direct = ((X[:, None, :].astype(np.float64) - Y[None, :, :]) ** 2).sum(axis=2)
@@ -103,7 +104,7 @@ def test_just_above_the_shift_it_is_as_well() -> None:
 
 
 def test_memory_of_the_laplacian_on_other_namespaces_is_bounded() -> None:
-    X, Y = (array_api_strict.asarray(rows(2000, 50, seed)) for seed in (0, 1))
+    X, Y = (array_api_strict.asarray(samples.rows(2000, 50, seed)) for seed in (0, 1))
     everything = 8 * 2000 * 2000 * 50
     assert peak_bytes(Laplacian(0.1).block, X, Y) < 0.15 * everything
 
@@ -112,7 +113,7 @@ def test_memory_of_the_laplacian_on_other_namespaces_is_bounded() -> None:
 
 
 def test_median_is_the_median_of_the_distances() -> None:
-    X = rows(41)
+    X = samples.rows(41, 7)
     distances = pairwise.euclidean_distances(X)[np.triu_indices(41, 1)]
     sigma = np.median(distances)
     fixed = RBF().fix(X)
@@ -126,7 +127,7 @@ def test_median_is_the_median_of_the_distances() -> None:
 
 
 def test_median_looks_at_500_rows_spread_evenly() -> None:
-    X = rows(1234)
+    X = samples.rows(1234, 7)
     chosen = X[np.round(np.linspace(0, 1233, 500)).astype(int)]
     assert numbers(RBF().fix(X)) == numbers(RBF().fix(chosen))
 

@@ -42,6 +42,7 @@ from kernelstream.kernels import (
     squared_distances,
 )
 from kernelstream.metrics import captured_variance
+from tests import samples
 
 
 def squared(X: Any, Y: Any) -> Any:
@@ -119,10 +120,6 @@ OPEN: list[Any] = [RBF(), RBF("scale"), Exponential(), Laplacian(), Matern(), Po
 OPEN += [Polynomial(gamma="scale"), Sigmoid(gamma="scale"), RBF() + 2.0 * Matern(2.5)]
 
 
-def rows(n: int, d: int = 7, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).standard_normal((n, d))
-
-
 def sparse_rows(n: int, d: int = 7, seed: int = 0) -> np.ndarray:
     """Dense rows with about two thirds zeros, and one row of zeros only."""
     rng = np.random.default_rng(seed)
@@ -140,7 +137,7 @@ def numbers(kernel: Kernel) -> list[float]:
 
 @every_reference
 def test_block_is_scikit_learns(kernel: Kernel, reference: Any) -> None:
-    X, Y = rows(40), rows(13, seed=1)
+    X, Y = samples.rows(40, 7), samples.rows(13, 7, 1)
     K = kernel.fix(X).block(X, Y)
     assert isinstance(K, np.ndarray)
     assert K.dtype == np.float64
@@ -150,7 +147,7 @@ def test_block_is_scikit_learns(kernel: Kernel, reference: Any) -> None:
 
 @every_reference
 def test_csr_rows(kernel: Kernel, reference: Any) -> None:
-    X, Y = sparse_rows(40), rows(13, seed=1)
+    X, Y = sparse_rows(40), samples.rows(13, 7, 1)
     expected = reference(X, Y)
     for kind in (scipy.sparse.csr_array, scipy.sparse.csr_matrix):
         rows_csr = kind(X)
@@ -169,7 +166,7 @@ def test_float32_rows_give_float32(kernel: Kernel, reference: Any, container: An
     kernel = clone(kernel).set_params(
         **{k: np.float64(v) for k, v in plain.items() if isinstance(v, float)}
     )
-    X, Y = sparse_rows(40).astype(np.float32), rows(13, seed=1)
+    X, Y = sparse_rows(40).astype(np.float32), samples.rows(13, 7, 1)
     fixed = kernel.fix(container(X))
     assert all(type(v) in (int, float) for v in numbers(fixed))
     K = fixed.block(container(X), Y)
@@ -185,7 +182,7 @@ def test_float32_rows_give_float32(kernel: Kernel, reference: Any, container: An
 def test_kernels_with_a_kink_are_accurate_in_float32(kernel: Kernel) -> None:
     """With distances in float32, a row against itself would have k = 1 − 1e-3."""
     for dtype in (np.float32, np.float64):
-        X = rows(200, 50).astype(dtype)
+        X = samples.rows(200, 50).astype(dtype)
         K = kernel.block(X, X)
         # √ of the rounding of |x|²: that much is lost in float64, too.
         np.testing.assert_allclose(np.diagonal(K), 1.0, rtol=0, atol=1e-6)
@@ -279,7 +276,7 @@ def test_which_kernels_are_positive_semidefinite() -> None:
     for kernel in not_psd:
         assert not kernel.psd, kernel
     # The flag is needed: this one has a clearly negative eigenvalue.
-    assert np.linalg.eigvalsh(Polynomial(1, coef0=-1.0)(rows(5, 2))).min() < -0.1
+    assert np.linalg.eigvalsh(Polynomial(1, coef0=-1.0)(samples.rows(5, 2))).min() < -0.1
 
 
 def test_which_kernels_have_unit_norm() -> None:
@@ -294,7 +291,7 @@ def test_which_kernels_have_unit_norm() -> None:
 @every_kernel
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0])
 def test_a_kernel_is_what_it_says_of_itself(kernel: Kernel, scale: float) -> None:
-    X, Y = scale * rows(50), scale * rows(6, seed=1)
+    X, Y = scale * samples.rows(50, 7), scale * samples.rows(6, 7, 1)
     kernel = kernel.fix(X)
     K = kernel.block(X, Y)
     assert np.abs(kernel.diag(X)).max() <= kernel.max_squared_norm * (1 + 1e-12)
@@ -302,7 +299,7 @@ def test_a_kernel_is_what_it_says_of_itself(kernel: Kernel, scale: float) -> Non
         away = scale * np.arange(7.0)
         np.testing.assert_allclose(kernel.block(X + away, Y + away), K, rtol=1e-9, atol=1e-12)
     if kernel.isotropic:
-        turn = np.linalg.qr(rows(7, seed=2))[0]
+        turn = np.linalg.qr(samples.rows(7, 7, 2))[0]
         turned = kernel.block(X @ turn, Y @ turn)
         np.testing.assert_allclose(turned, K, rtol=1e-8, atol=1e-12 * np.abs(K).max())
     if kernel.invertible:
@@ -353,7 +350,7 @@ def test_a_cosine_does_not_see_the_length_of_a_row(
 
 @every_kernel
 def test_arguments_are_not_changed(kernel: Kernel) -> None:
-    X, Y = rows(5), rows(4, seed=1)
+    X, Y = samples.rows(5, 7), samples.rows(4, 7, 1)
     X_before, Y_before = X.copy(), Y.copy()
     fixed = kernel.fix(X)
     fixed.block(X, Y)
@@ -366,7 +363,7 @@ def test_arguments_are_not_changed(kernel: Kernel) -> None:
 @pytest.mark.parametrize("kernel", [k for k in OPEN if name(k) != "Polynomial()"], ids=name)
 @pytest.mark.parametrize("scale", [1e-150, 1e150])
 def test_extreme_scales(kernel: Kernel, scale: float) -> None:
-    X = rows(60)
+    X = samples.rows(60, 7)
     K = kernel(X)
     np.testing.assert_allclose(kernel(X * scale), K, rtol=1e-11, atol=1e-14)
     np.testing.assert_allclose(kernel(X * scale, X * scale), K, rtol=1e-9, atol=2e-7)
@@ -376,9 +373,9 @@ def test_extreme_scales(kernel: Kernel, scale: float) -> None:
 def test_numbers_that_do_not_exist_are_refused(kernel: Kernel) -> None:
     for scale in (1e-170, 1e170):
         with pytest.raises(ValueError, match=r"float64 cannot represent: rescale the data"):
-            kernel.fix(rows(9) * scale)
+            kernel.fix(samples.rows(9, 7) * scale)
     with pytest.raises(ValueError, match=r"float32 cannot represent: rescale the data"):
-        kernel.fix((rows(9) * 1e-25).astype(np.float32))
+        kernel.fix((samples.rows(9, 7) * 1e-25).astype(np.float32))
 
 
 def test_matern_far_away_near_by_and_for_large_nu() -> None:
@@ -400,9 +397,9 @@ def test_matern_far_away_near_by_and_for_large_nu() -> None:
 
 def test_overflow_is_reported_by_the_call() -> None:
     with pytest.raises(ValueError, match=r"overflows float64 on these rows: rescale the data"):
-        Polynomial(degree=20, gamma=1.0)(rows(4) * 1e20)
+        Polynomial(degree=20, gamma=1.0)(samples.rows(4, 7) * 1e20)
     with pytest.raises(ValueError, match="overflows float32"):
-        Polynomial(degree=3, gamma=1.0)((rows(4) * 1e10).astype(np.float32))
+        Polynomial(degree=3, gamma=1.0)((samples.rows(4, 7) * 1e10).astype(np.float32))
 
 
 def peak_bytes(function: Any, *arguments: Any) -> int:
@@ -417,14 +414,14 @@ def peak_bytes(function: Any, *arguments: Any) -> int:
 
 @pytest.mark.parametrize("kernel", [RBF(0.1), Sigmoid(0.1), Cosine(), Polynomial(2, 0.1)], ids=name)
 def test_memory_of_a_block_is_the_block(kernel: Kernel) -> None:
-    many, few = rows(2000, 300), rows(10, 300, seed=1)
+    many, few = samples.rows(2000, 300), samples.rows(10, 300, 1)
     assert peak_bytes(kernel.block, many, few) < 0.2 * many.nbytes  # no copy of the rows
-    X, Y = rows(1000, 4), rows(1000, 4, seed=1)
+    X, Y = samples.rows(1000), samples.rows(1000, seed=1)
     assert peak_bytes(kernel.block, X, Y) < 1.1 * 8 * 1000 * 1000  # in place
 
 
 def test_scale_is_that_of_scikit_learn() -> None:
-    X = rows(30) * 3 + 1
+    X = samples.rows(30, 7) * 3 + 1
     svc = SVC(gamma="scale").fit(X, np.arange(30) % 2)
     assert numbers(RBF("scale").fix(X)) == pytest.approx([svc._gamma], rel=1e-12)
     assert Polynomial(gamma="scale").fix(X).get_params()["gamma"] == pytest.approx(svc._gamma)
@@ -433,8 +430,8 @@ def test_scale_is_that_of_scikit_learn() -> None:
 
 
 def test_none_is_one_over_the_number_of_features() -> None:
-    assert Polynomial().fix(rows(3, 5)).get_params()["gamma"] == 0.2
-    assert Sigmoid().fix(rows(3, 5)).get_params()["gamma"] == 0.2
+    assert Polynomial().fix(samples.rows(3, 5)).get_params()["gamma"] == 0.2
+    assert Sigmoid().fix(samples.rows(3, 5)).get_params()["gamma"] == 0.2
 
 
 @pytest.mark.parametrize("kernel", OPEN, ids=name)
@@ -456,7 +453,7 @@ def test_a_weight_is_a_repetition(kernel: Kernel, data: st.DataObject) -> None:
 @pytest.mark.parametrize("size", [1e-300, 1e-200, 3.0, 1e200, 1e305])
 def test_only_ratios_of_weights_matter(kernel: Kernel, size: float) -> None:
     """Products of two weights once left the range of float64: IndexError, or another median."""
-    X, weights = rows(30), np.linspace(0.5, 2.0, 30)
+    X, weights = samples.rows(30, 7), np.linspace(0.5, 2.0, 30)
     plain = numbers(kernel.fix(X, weights))
     assert numbers(kernel.fix(X, size * weights)) == pytest.approx(plain, rel=1e-12)
 
@@ -470,25 +467,25 @@ def test_equal_rows_give_one(X: np.ndarray, container: Any) -> None:
 
 @pytest.mark.parametrize("kernel", OPEN, ids=name)
 def test_fixing(kernel: Kernel) -> None:
-    X = rows(20)
+    X = samples.rows(20, 7)
     before = repr(kernel)
     assert not kernel.fixed
     fixed = kernel.fix(X)
     assert repr(kernel) == before
     assert fixed.fixed
     assert type(fixed) is type(kernel)
-    assert fixed.fix(rows(5, seed=3)) is fixed
+    assert fixed.fix(samples.rows(5, 7, 3)) is fixed
     np.testing.assert_array_equal(kernel(X), fixed(X))
 
 
 def test_gamma_of_the_call_comes_from_its_first_argument() -> None:
-    X, Y = rows(20), 100 * rows(5, seed=1)
+    X, Y = samples.rows(20, 7), 100 * samples.rows(5, 7, 1)
     assert np.array_equal(RBF()(X, Y), RBF().fix(X).block(X, Y))
 
 
 @every_kernel
 def test_kernels_are_scikit_learn_objects(kernel: Kernel) -> None:
-    X = rows(6)
+    X = samples.rows(6, 7)
     for copy in (clone(kernel), pickle.loads(pickle.dumps(kernel))):
         assert repr(copy) == repr(kernel)
         assert np.array_equal(copy(X), kernel(X))
@@ -499,7 +496,7 @@ def test_kernels_are_scikit_learn_objects(kernel: Kernel) -> None:
 
 @every_kernel
 def test_array_api_strict_is_numpy(kernel: Kernel) -> None:
-    X, Y = sparse_rows(40), rows(13, seed=1)
+    X, Y = sparse_rows(40), samples.rows(13, 7, 1)
     X_strict, Y_strict = array_api_strict.asarray(X), array_api_strict.asarray(Y)
     fixed = kernel.fix(X_strict)
     assert numbers(fixed) == numbers(kernel.fix(X))
@@ -560,7 +557,11 @@ def test_array_api_strict_is_numpy(kernel: Kernel) -> None:
     ],
 )
 def test_wrong_parameters_are_refused_in_words(kernel: Kernel, message: str) -> None:
-    for use in (kernel.check, lambda: kernel.fix(rows(3)), lambda: kernel(rows(3))):
+    for use in (
+        kernel.check,
+        lambda: kernel.fix(samples.rows(3, 7)),
+        lambda: kernel(samples.rows(3, 7)),
+    ):
         with pytest.raises(ValueError, match=message):
             use()
 
@@ -584,12 +585,12 @@ def test_wrong_rows_are_refused_in_words(X: Any, message: str) -> None:
 
 def test_wrong_columns_and_weights_are_refused_in_words() -> None:
     with pytest.raises(ValueError, match="X has 3 columns and Y has 4"):
-        RBF()(rows(2, 3), rows(2, 4))
+        RBF()(samples.rows(2, 3), samples.rows(2))
     with pytest.raises(ValueError, match=r"weights have shape \(2,\): expected \(3,\)"):
-        RBF().fix(rows(3), np.ones(2))
+        RBF().fix(samples.rows(3, 7), np.ones(2))
     for bad in (0.0, -1.0, math.nan, math.inf):
         with pytest.raises(ValueError, match="weights must be positive and finite"):
-            RBF().fix(rows(3), np.array([1.0, 1.0, bad]))
+            RBF().fix(samples.rows(3, 7), np.array([1.0, 1.0, bad]))
 
 
 def test_the_call_takes_lists_integers_and_mixed_types() -> None:

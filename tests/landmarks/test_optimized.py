@@ -213,7 +213,7 @@ def test_few_different_rows_give_the_exact_answer_in_any_order(kernel, order, le
         papers.Hebbian(),
         papers.RLS(),
         papers.LMS(0.001),
-        papers.Averaged(papers.SubsetHebbian()),
+        papers.SubsetHebbian(),
     ],
     ids=str,
 )

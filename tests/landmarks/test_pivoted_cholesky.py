@@ -13,13 +13,10 @@ from sklearn.datasets import load_digits
 from kernelstream import StreamingKernelPCA, kernels, landmarks, metrics
 from kernelstream.arrays.draws import generator
 from kernelstream.landmarks.pivoted_cholesky import draw_pivots
+from tests import samples
 from tests.naive import pivoted_cholesky as naive
 
 RBF = kernels.RBF(gamma=0.5)
-
-
-def rows(n: int = 300, d: int = 3, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=(n, d))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -27,7 +24,7 @@ def rows(n: int = 300, d: int = 3, seed: int = 0) -> np.ndarray:
     "kernel", [RBF, kernels.Laplacian(0.5), kernels.Polynomial(2, 1.0, 1.0)], ids=str
 )
 def test_pivots_are_those_of_the_paper(kernel: Any, weighted: bool) -> None:
-    X = rows()
+    X = samples.rows(300, 3)
     w = np.random.default_rng(1).uniform(0.2, 3.0, size=300) if weighted else None
     chosen = draw_pivots(kernel, X, 25, np.random.default_rng(2), w)
     draws = np.random.default_rng(2).random(25)
@@ -46,7 +43,7 @@ def test_first_pivots_are_drawn_by_weight_and_squared_norm() -> None:
 
 
 def test_no_more_landmarks_than_directions() -> None:
-    X = rows(200, 3)
+    X = samples.rows(200, 3)
     assert len(draw_pivots(kernels.Linear(), X, 50, np.random.default_rng(0))) == 3
     far = np.concatenate([np.repeat(X[:4], 50, axis=0), X[4:8]])
     chosen = draw_pivots(RBF, far, 20, np.random.default_rng(0))
@@ -57,7 +54,7 @@ def test_no_more_landmarks_than_directions() -> None:
 
 
 def test_landmarks_are_rows_of_the_start_drawn_by_pivots() -> None:
-    X = rows(900)
+    X = samples.rows(900, 3)
     w = np.linspace(0.5, 2.0, 900)
     state = landmarks.PivotedCholesky(12).begin(RBF, landmarks.Start(X[:500], w[:500], seed=7))
     chosen = draw_pivots(RBF, X[:500], 12, generator(7, "landmarks"), w[:500])
@@ -72,7 +69,7 @@ def test_rows_of_the_start(m: int, n: int) -> None:
 
 
 def test_sparse_and_foreign_rows_have_the_landmarks_of_dense_rows() -> None:
-    X = np.where(np.abs(rows(700, 6)) > 1.0, rows(700, 6), 0.0)
+    X = np.where(np.abs(samples.rows(700, 6)) > 1.0, samples.rows(700, 6), 0.0)
     model = StreamingKernelPCA(2, gamma=0.3, basis=landmarks.PivotedCholesky(15), random_state=0)
     dense = model.fit(X).basis_points_
     sparse = model.fit(scipy.sparse.csr_array(X)).basis_points_
@@ -99,6 +96,6 @@ def test_pivots_capture_more_than_a_uniform_sample() -> None:
 
 
 def test_values_that_are_not_finite_raise() -> None:
-    X = 1e200 * rows(600)
+    X = 1e200 * samples.rows(600, 3)
     with pytest.raises(ValueError, match=r"[Ss]cale"):
         StreamingKernelPCA(2, kernel=kernels.Polynomial(3, 1.0), basis="pivoted_cholesky").fit(X)

@@ -103,12 +103,6 @@ def _projected(V: np.ndarray, z: np.ndarray) -> np.ndarray:
     return Q @ (Q.T @ z)
 
 
-def averaged(snapshots: list[np.ndarray]) -> np.ndarray:
-    """Polyak and Ruppert's mean with weights 1, 2, 3 and so on."""
-    counts = np.arange(1.0, len(snapshots) + 1)
-    return np.tensordot(counts / counts.sum(), np.array(snapshots), axes=1)
-
-
 @dataclass
 class CutScatter:
     """Weight, mean and scatter about it, of which ``kept`` components are left after each block."""

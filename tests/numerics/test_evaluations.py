@@ -20,6 +20,7 @@ from kernelstream.landmarks.optimized import kmeans as lloyd
 from kernelstream.papers import KernelHebbianPCA, schedules
 from kernelstream.papers.kim_2003 import epochs
 from kernelstream.papers.kim_2003.gram import KernelMatrix
+from tests import samples
 
 
 class Counting(kernels.RBF):
@@ -59,10 +60,6 @@ def evaluations(work: Callable[[], Any]) -> int:
     return Counting.pairs - before
 
 
-def rows(n: int, d: int = 4) -> np.ndarray:
-    return np.random.default_rng(0).normal(size=(n, d))
-
-
 def model(basis: Any, **options: Any) -> StreamingKernelPCA:
     return StreamingKernelPCA(3, kernel=Counting(0.1), basis=basis, random_state=0, **options)
 
@@ -78,7 +75,7 @@ def doublings(n: int) -> int:
 
 
 def test_a_stream_over_given_points_evaluates_every_row_once():
-    X = rows(20 * 1024)  # whole blocks: no row waits
+    X = samples.rows(20 * 1024)  # whole blocks: no row waits
     spent = evaluations(lambda: model(landmarks.Landmarks(X[:M])).partial_fit(X))
     assert M * len(X) <= spent <= M * len(X) + START + doublings(len(X)) * M * M
     assert spent < 1.15 * M * len(X)
@@ -100,7 +97,7 @@ def test_centroids_spend_little_beside_their_rows():
     """
     shares = []
     for n in (20 * 1024, 160 * 1024):
-        spent = evaluations(lambda n=n: model(M).partial_fit(rows(n)))  # type: ignore[misc]
+        spent = evaluations(lambda n=n: model(M).partial_fit(samples.rows(n)))  # type: ignore[misc]
         looks = int(np.log(n / 500) / np.log(4))
         policy = 500 * M + looks * (LOOK + 12 * (SAMPLED + 2 * M) * M)
         assert M * n <= spent <= M * n + START + policy + doublings(n) * M * M
@@ -109,7 +106,7 @@ def test_centroids_spend_little_beside_their_rows():
 
 
 def test_fit_evaluates_every_row_once_beside_the_sample():
-    X = rows(100_000)
+    X = samples.rows(100000)
     spent = evaluations(lambda: model(M).fit(X))
     placing = SAMPLED * M + 12 * (SAMPLED + 2 * M) * M
     assert M * len(X) <= spent <= M * len(X) + START + placing + SAMPLED * M
@@ -127,14 +124,14 @@ def test_k_means_costs_four_rounds_of_the_start_and_little_later(monkeypatch):
         return original(X, Y, *arguments)
 
     monkeypatch.setattr(lloyd, "squared_distances", counted)
-    model(M).partial_fit(rows(20_000))
+    model(M).partial_fit(samples.rows(20000))
     looks = int(np.log(20_000 / 500) / np.log(4))
     assert pairs <= 4 * 500 * M + looks * 4 * SAMPLED * M
 
 
 @pytest.mark.parametrize("basis", [M, "landmarks"])
 def test_a_query_evaluates_its_rows_once_and_the_view_is_built_once(basis):
-    X = rows(20_000)
+    X = samples.rows(20000)
     learned = model(landmarks.Landmarks(X[:M]) if basis == "landmarks" else basis).partial_fit(X)
     first = evaluations(lambda: learned.transform(X[:5000]))
     # The view: waiting rows (fewer than a block of 1,024) are folded on a copy; for the copy points
@@ -147,7 +144,7 @@ def test_a_query_evaluates_its_rows_once_and_the_view_is_built_once(basis):
 @pytest.mark.parametrize("tracker", ["covariance", papers.Hebbian(), papers.RLS()])
 def test_single_rows_evaluate_each_point_once(tracker):
     """Rows wait for their block: a row costs m in the end, however it was handed over."""
-    X = rows(6_000)
+    X = samples.rows(6000)
     learned = model(landmarks.Landmarks(X[:M]), tracker=tracker).partial_fit(X[:1024])
 
     def one_by_one() -> None:
@@ -161,7 +158,7 @@ def test_single_rows_evaluate_each_point_once(tracker):
 
 
 def test_a_repeated_single_query_evaluates_its_row_only():
-    X = rows(3_000)
+    X = samples.rows(3000)
     learned = model(landmarks.Landmarks(X[:M])).partial_fit(X)
     learned.transform_one(X[0])
     assert evaluations(lambda: [learned.transform_one(x) for x in X[:20]]) == 20 * M
@@ -169,7 +166,7 @@ def test_a_repeated_single_query_evaluates_its_row_only():
 
 @pytest.mark.parametrize("kept", [True, False], ids=["matrix-kept", "computed-anew"])
 def test_a_hebbian_epoch_evaluates_each_pair_at_most_once(kept):
-    X = rows(300)
+    X = samples.rows(300)
     data = KernelMatrix(
         Counting(0.1), X, n_components=3, cache_bytes=8 * len(X) ** 2 if kept else 0
     )
@@ -188,7 +185,7 @@ def test_a_hebbian_fit_passes_before_and_after_its_epochs(epochs, ritz, after):
 
     (The matrix is symmetric: blocks of 128 rows are evaluated up to their own end.)
     """
-    X = rows(300)
+    X = samples.rows(300)
     settings: dict[str, Any] = dict(n_epochs=epochs, tol=0.0, ritz=ritz, random_state=0)
     kept = KernelHebbianPCA(3, kernel=Counting(0.1), **settings)
     assert evaluations(lambda: kept.fit(X)) == 128 * 128 + 128 * 256 + 44 * 300

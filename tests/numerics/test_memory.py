@@ -11,6 +11,7 @@ import pytest
 
 from kernelstream import StreamingKernelPCA, kernels, landmarks, papers, trackers
 from kernelstream.certificates import sample as audit_module
+from tests import samples
 from tests.conftest import state_of
 
 
@@ -65,9 +66,11 @@ def peak_bytes(options, m, d, B, n_blocks):
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("name", CHAINS)
-@pytest.mark.parametrize(("m", "d", "B"), [(64, 20, 128), (32, 200, 64), (100, 5, 512)])
-def test_memory_is_bounded_and_does_not_grow_with_the_stream(name, m, d, B, monkeypatch):
+SIZES = {"64-20-128": (64, 20, 128), "32-200-64": (32, 200, 64), "100-5-512": (100, 5, 512)}
+
+
+@samples.grid("name, size", CHAINS, SIZES, together=1)
+def test_memory_is_bounded_and_does_not_grow_with_the_stream(name, size, monkeypatch):
     """O(m² + (B + m)(d + m)) as promised.
 
     The constant: the start buffer has 10 m rows (held twice while it is joined); a block lives in
@@ -76,6 +79,7 @@ def test_memory_is_bounded_and_does_not_grow_with_the_stream(name, m, d, B, monk
     about six times as much on the way. The sample that judges has a fixed number of rows: few
     here, so that it is full before the stream is short; its log may be twice as long.
     """
+    m, d, B = SIZES[size]
     monkeypatch.setattr(audit_module, "ROWS", 128)
     unit = 8 * (m * m + (B + m) * (d + m))
     start = -(-10 * m // B) + 2

@@ -20,7 +20,6 @@ from tests import samples
 
 METHODS: dict[str, PaperMethod] = {
     "online": OnlineKernelPCA(gamma=0.3),
-    "online-averaged": OnlineKernelPCA(gamma=0.3, average=True),
     "rls": AdaptiveKernelPCA(gamma=0.3),
     "lms": AdaptiveKernelPCA(gamma=0.3, method="lms", weights=[1.0, 0.6]),
     "subkha": AdaptiveKernelPCA(gamma=0.3, method="subkha"),
@@ -142,7 +141,6 @@ def test_a_method_has_no_parts_to_set() -> None:
 BASES = samples.landmark_strategies(12) | {name: cls(4) for name, cls in papers.LANDMARKS.items()}
 STEP = schedules.SearchThenConverge(0.2, 200)
 TRACKERS: dict[str, trackers.Tracker] = samples.named_trackers() | {
-    "averaged": papers.Averaged(papers.Hebbian(STEP)),
     "hebbian": papers.Hebbian(STEP),
     "lms": papers.LMS(0.05),
     "recentred_hebbian": papers.RecentredHebbian(STEP),
@@ -217,8 +215,6 @@ def test_trackers_follow_centroids_that_move(tracker: str) -> None:
         X[:2500] = X[2500:5000]  # its mean is that of all rows: it follows no jump
     if tracker in ("hebbian", "recentred_hebbian"):
         rule = rule.set_params(schedule=schedules.ConstantRate(0.05))
-    if tracker == "averaged":
-        rule = rule.set_params(rule=papers.Hebbian(schedules.ConstantRate(0.05), forgetting=0.998))
     if tracker in ("lms", "subset_hebbian"):
         rule = rule.set_params(forgetting=0.998)
     model = StreamingKernelPCA(2, gamma=0.1, basis=25, tracker=rule, random_state=0)

@@ -362,7 +362,6 @@ def test_what_cannot_go_together_is_said() -> None:
     X = drifting(60)
     wrong: Any = "yes"
     for model, message in (
-        (OnlineKernelPCA(center="paper", average=True), "move with the mean"),
         (OnlineKernelPCA(center="sometimes"), "center must be True or False"),
         (AdaptiveKernelPCA(center=wrong), "center must be True or False"),
         (AdaptiveKernelPCA(coherence="angle"), "coherence must be one of"),

@@ -19,6 +19,7 @@ def test_every_attack_has_its_one_function(name: str) -> None:
     assert callable(module.attack) and module.__doc__
 
 
+@pytest.mark.slow  # the summary below has another seed
 def test_readers_stand_one_seed() -> None:
     assert harness.one("readers", 0) is None
 

@@ -133,7 +133,7 @@ TOLD: dict[str, tuple[Any, int]] = {
     "plot_first_stream": (first_stream, 2),
     "plot_merge": (merge, 2),
     "plot_novelty": (novelty, 2),
-    "plot_pictures": (pictures, 13),
+    "plot_pictures": (pictures, 12),
     "plot_paper_chin_suter": (paper, 2),
     "plot_paper_honeine": (paper, 2),
     "plot_paper_kim": (paper, 2),
@@ -148,7 +148,8 @@ QUICK = ("demo", "plot_first_stream", "plot_explain")  # the others are run by t
 def test_every_picture_is_drawn_in_the_gallery() -> None:
     """So that its page of the API shows it."""
     text = "".join(path.read_text() for name, path in SCRIPTS.items() if name.startswith("plot_"))
-    drawn = {name for name in plot.__all__ if name[0].islower()}
+    # `monitor_charts` computes what the charts show.
+    drawn = {name for name in plot.__all__ if name[0].islower()} - {"monitor_charts"}
     assert drawn <= set(re.findall(r"\bplot\.(\w+)\(", text))
 
 

@@ -18,12 +18,9 @@ import scipy.sparse
 from fuzz import files as fuzz
 from kernelstream import StreamingKernelPCA, landmarks, load, papers, serialization
 from kernelstream.serialization.building import DEEPEST, Building, require_shallow
+from tests import samples
 
 Change = Callable[[dict[str, Any], dict[str, np.ndarray]], None]
-
-
-def rows(n: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=(n, 3))
 
 
 def crafted(model: Any, path: Path, change: Change) -> Path:
@@ -47,7 +44,13 @@ def path(tmp_path: Path) -> Path:
 
 def pca(**options: Any) -> StreamingKernelPCA:
     return StreamingKernelPCA(
-        2, **{"gamma": 0.3, "basis": landmarks.Landmarks(rows(6)), "random_state": 0, **options}
+        2,
+        **{
+            "gamma": 0.3,
+            "basis": landmarks.Landmarks(samples.rows(6, 3)),
+            "random_state": 0,
+            **options,
+        },
     )
 
 
@@ -70,7 +73,7 @@ WAITING = "model.waiting.blocks.0.X"
     ],
 )
 def test_indices_of_sparse_rows(part: str, place: Any, value: int, path: Path) -> None:
-    model = pca(batch_size=64).partial_fit(scipy.sparse.csr_matrix(rows(100)))
+    model = pca(batch_size=64).partial_fit(scipy.sparse.csr_matrix(samples.rows(100, 3)))
 
     def change(tree: Any, arrays: Any) -> None:
         arrays[f"{WAITING}.{part}"] = np.array(arrays[f"{WAITING}.{part}"])
@@ -80,7 +83,7 @@ def test_indices_of_sparse_rows(part: str, place: Any, value: int, path: Path) -
 
 
 def test_shapes_of_sparse_rows(path: Path) -> None:
-    model = pca(batch_size=64).partial_fit(scipy.sparse.csr_matrix(rows(100)))
+    model = pca(batch_size=64).partial_fit(scipy.sparse.csr_matrix(samples.rows(100, 3)))
 
     def shape(*sizes: Any) -> Change:
         def change(tree: Any, arrays: Any) -> None:
@@ -111,7 +114,7 @@ def test_shapes_of_trackers(name: str, path: Path) -> None:
     def change(tree: Any, arrays: Any) -> None:
         arrays[f"model.learned.state.tracker.{field}"] = np.ones(shape)
 
-    refused(pca(tracker=tracker).fit(rows(300)), path, change, f"{field}: ")
+    refused(pca(tracker=tracker).fit(samples.rows(300, 3)), path, change, f"{field}: ")
 
 
 def test_the_state_of_another_tracker(path: Path) -> None:
@@ -120,11 +123,16 @@ def test_the_state_of_another_tracker(path: Path) -> None:
         assert state["state"] == "SequentialState"
         state["state"] = "RLSState"
 
-    refused(pca(tracker=papers.SubsetHebbian()).fit(rows(300)), path, change, "a RLSState for")
+    refused(
+        pca(tracker=papers.SubsetHebbian()).fit(samples.rows(300, 3)),
+        path,
+        change,
+        "a RLSState for",
+    )
 
 
 def test_a_sample_that_points_outside_of_its_log(path: Path) -> None:
-    model = pca(basis=landmarks.Centroids(8)).partial_fit(rows(3000))
+    model = pca(basis=landmarks.Centroids(8)).partial_fit(samples.rows(3000, 3))
     name = "model.learned.state.basis.sample.position"
 
     def change(tree: Any, arrays: Any) -> None:
@@ -157,12 +165,12 @@ def test_a_tensor_is_used_once(path: Path) -> None:
         ]["fields"]
         span["projector"] = span["factor"]
 
-    refused(pca().fit(rows(50)), path, twice, "used already")
+    refused(pca().fit(samples.rows(50, 3)), path, twice, "used already")
 
     def more(tree: Any, arrays: Any) -> None:
         arrays["more"] = np.zeros(3)
 
-    refused(pca().fit(rows(50)), path, more, "belong to nothing")
+    refused(pca().fit(samples.rows(50, 3)), path, more, "belong to nothing")
 
 
 @pytest.mark.parametrize("count", [2**16 + 1, 2**40, 10**30, -1, 0])
@@ -170,7 +178,7 @@ def test_components_without_end(count: int, path: Path) -> None:
     def change(tree: Any, arrays: Any) -> None:
         tree["model"]["fields"]["learned"]["fields"]["chain"]["fields"]["n_components"] = count
 
-    refused(pca().fit(rows(50)), path, change, "Chain")
+    refused(pca().fit(samples.rows(50, 3)), path, change, "Chain")
 
 
 def test_widths_without_end(path: Path) -> None:
@@ -181,7 +189,7 @@ def test_widths_without_end(path: Path) -> None:
         def change(tree: Any, arrays: Any, name: str = name) -> None:
             arrays[f"model.learned.state.{name}"] = np.zeros((0, 2**40))
 
-        refused(pca().fit(rows(50)), path, change, name.split(".")[-1])
+        refused(pca().fit(samples.rows(50, 3)), path, change, name.split(".")[-1])
 
 
 def test_a_deep_header(path: Path) -> None:
@@ -197,7 +205,7 @@ def test_a_deep_header(path: Path) -> None:
 
 @pytest.mark.parametrize("depth", [DEEPEST, 900, 50_000])
 def test_a_deep_tree(depth: int, path: Path) -> None:
-    pca().fit(rows(50)).save(path)
+    pca().fit(samples.rows(50, 3)).save(path)
     tree, arrays, header = fuzz.take_apart(path.read_bytes())
     tree["parameters"] = 1
     text = json.dumps(tree).replace(
@@ -217,7 +225,7 @@ def test_what_is_too_deep_is_not_saved(path: Path) -> None:
     for _ in range(DEEPEST):
         kernel = kernel + 1.0
     with pytest.raises(ValueError, match="nested more than"):
-        pca(kernel=kernel, gamma=None).fit(rows(50)).save(path)
+        pca(kernel=kernel, gamma=None).fit(samples.rows(50, 3)).save(path)
     assert not path.exists()
 
 
@@ -254,7 +262,7 @@ def test_the_attack_sees_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_classes_that_a_file_names(path: Path) -> None:
     """They are known before anything is built, so that what holds them can be imported."""
-    pca(tracker=papers.Hebbian()).fit(rows(50)).save(path)
+    pca(tracker=papers.Hebbian()).fit(samples.rows(50, 3)).save(path)
     names = serialization.ModelFile.read(path).names
     assert {"StreamingKernelPCA", "kernels.RBF", "trackers.Hebbian", "FixedState"} <= names
     assert names <= serialization.STORED.keys()

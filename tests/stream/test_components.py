@@ -280,20 +280,6 @@ def test_a_state_is_one_of_its_chain() -> None:
     with pytest.raises(ValueError, match="a stream that has begun with the kernel RBF"):
         replace(learned, chain=open_kernel).check({"rank": 5})
     replace(learned, chain=open_kernel, state=None).check({})
-    # the rule inside an average, too
-    averaged = StreamingKernelPCA(
-        2,
-        gamma=0.3,
-        basis=landmarks.Landmarks(X[:5]),
-        tracker=papers.Averaged(papers.RLS()),
-        batch_size=20,
-    ).partial_fit(X)
-    of_average = averaged.stream_.learned
-    assert of_average.state is not None
-    of_average.check({"rank": 5})
-    other = replace(of_average.state.tracker, rule=state.tracker)
-    with pytest.raises(ValueError, match="a CovarianceState for RLS"):
-        replace(of_average, state=replace(of_average.state, tracker=other)).check({"rank": 5})
 
 
 def test_float32_scores_of_a_rough_model_are_computed_in_float64() -> None:

@@ -167,7 +167,7 @@ def test_scales_that_are_alike_stay() -> None:
 
 def test_columns_that_are_not_learned_are_named() -> None:
     frame = WHOLE[["a", "b"]].assign(id=range(N), note=[f"n{i}" for i in range(N)])
-    with pytest.warns(UserWarning, match=r"'id' \(counts the rows\); 'note' .*columns="):
+    with pytest.warns(UserWarning, match=r"'id' \(counts the rows\), 'note' .*columns="):
         found = model().fit(frame)
     assert list(found.feature_names_in_) == ["a", "b"]
     with warnings.catch_warnings():

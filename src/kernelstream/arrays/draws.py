@@ -11,8 +11,6 @@ import zlib
 
 import numpy as np
 
-_DRAWS_PER_COUNT = 4  # a step of Philox's counter makes four 64-bit numbers
-
 
 def _philox(seed: int, purpose: str, index: int) -> np.random.Philox:
     key = np.array([seed, zlib.crc32(purpose.encode())], dtype=np.uint64)
@@ -70,8 +68,8 @@ def uniforms(seed: int, purpose: str, first: int, count: int) -> np.ndarray:
     True
     """
     bits = _philox(seed, purpose, 0)
-    bits.advance(first // _DRAWS_PER_COUNT)
-    skipped = first % _DRAWS_PER_COUNT
+    steps, skipped = divmod(first, 4)  # a step of Philox's counter makes four 64-bit numbers
+    bits.advance(steps)
     draws = np.random.Generator(bits).random(skipped + count)[skipped:]
     return np.maximum(draws, np.finfo(float).tiny, out=draws)  # so that logarithms are finite
 

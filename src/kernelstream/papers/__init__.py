@@ -23,7 +23,6 @@ from typing import Any
 from kernelstream.papers import oja, schedules
 from kernelstream.papers.chin_suter_2006.estimator import IncrementalKernelPCA
 from kernelstream.papers.chin_suter_2006.iterated_preimages import IteratedPreimages
-from kernelstream.papers.honeine_2012.averaged import Averaged
 from kernelstream.papers.honeine_2012.estimator import OnlineKernelPCA, ReducedOrderBounds
 from kernelstream.papers.honeine_2012.recentred_hebbian import RecentredHebbian
 from kernelstream.papers.kim_2003.estimator import KernelHebbianPCA
@@ -54,7 +53,6 @@ __all__ = [
     "LMS",
     "RLS",
     "AdaptiveKernelPCA",
-    "Averaged",
     "Hebbian",
     "IncrementalKernelPCA",
     "IteratedPreimages",

@@ -19,7 +19,7 @@ from kernelstream.plot.drawing import (
     without_names,
 )
 
-MOST_KINDS = 20
+MOST_KINDS = 20  # as many colors as people can tell apart
 
 
 def scree(model: StreamingKernelPCA, *, ax: Any = None, n_components: int = 40) -> Any:

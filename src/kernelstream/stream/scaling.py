@@ -146,7 +146,7 @@ class Automatic(Scaling[Standardisation]):
         """Mean and deviation, or 0 and 1 for columns that stay as they are."""
         X = to_host(rows.X)
         numbers = Standardisation.of(rows)
-        kept = two_valued(X) if is_mixed(X) else np.ones(X.shape[1], dtype=bool)
+        kept = two_valued(measured_rows(X)) if is_mixed(X) else np.ones(X.shape[1], dtype=bool)
         return Standardisation(
             np.where(kept, 0.0, numbers.mean), np.where(kept, 1.0, numbers.deviation)
         )
@@ -265,7 +265,6 @@ def dominating(X: np.ndarray) -> np.ndarray:
 
     The largest first; none where a third of the columns, or more, is needed for that.
     """
-    X = measured_rows(X)
     with np.errstate(invalid="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of columns without any value
         variances = np.nan_to_num(np.nanvar(X, axis=0))
@@ -283,7 +282,6 @@ def unheard(X: np.ndarray) -> bool:
 
     Of those that vary: what is mostly one value, as pixels at the edge are, is small for a reason.
     """
-    X = measured_rows(X)
     X = X[:, ~np.isnan(X).all(axis=0)]
     low, high = np.nanpercentile(X, [25, 75], axis=0)
     deviation = np.nanstd(X[:, high > low], axis=0)
@@ -293,7 +291,6 @@ def unheard(X: np.ndarray) -> bool:
 
 def two_valued(X: np.ndarray) -> np.ndarray:
     """Which columns hold nothing but 0 and 1."""
-    X = measured_rows(X)
     return np.all((X == 0) | (X == 1) | np.isnan(X), axis=0) & (column_ranges(X) > 0)
 
 
@@ -331,33 +328,21 @@ class ColumnMoments:
     def of(rows: Rows) -> ColumnMoments:
         """Measure rows."""
         X = to_host(rows.X).astype(float, order="C")
-        # From the first row, in units of the largest difference: a constant column is exactly zero,
-        # and no square leaves the range of float64.
-        gaps = np.isnan(X)
-        if gaps.any():
-            return ColumnMoments.of_present(X, gaps, rows.weights)
-        first = X[0].copy()
-        X -= first
+        w = np.ones(len(X)) if rows.weights is None else rows.weights
+        known = ~np.isnan(X)
+        weights = w[:, None] * known
+        mass = weights.sum(axis=0)
+        mass[mass == 0] = 1.0  # a column without any value has mean 0
+        # From the first known value, in units of the largest difference: a constant column is
+        # exactly zero, and no square leaves the range of float64.
+        first = np.nan_to_num(X[known.argmax(axis=0), np.arange(X.shape[1])])
+        X = np.where(known, X - first, 0.0)
         size = np.abs(X).max(axis=0)
         size[size == 0] = 1.0
         X /= size
-        mean = np.average(X, axis=0, weights=rows.weights)
-        deviation = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=rows.weights))
-        weight = float(len(X)) if rows.weights is None else float(rows.weights.sum())
-        return ColumnMoments(weight, first + mean * size, deviation * size)
-
-    @staticmethod
-    def of_present(X: np.ndarray, gaps: np.ndarray, weights: np.ndarray | None) -> ColumnMoments:
-        """Measure the values that are there; a column without any has mean 0."""
-        w = np.ones(len(X)) if weights is None else weights
-        there = w[:, None] * ~gaps
-        mass = np.maximum(there.sum(axis=0), np.finfo(float).tiny)
-        mean = (there * np.where(gaps, 0.0, X)).sum(axis=0) / mass
-        apart = np.where(gaps, 0.0, X - mean)
-        size = np.maximum(np.abs(apart).max(axis=0), np.finfo(float).tiny)
-        deviation = np.sqrt((there * (apart / size) ** 2).sum(axis=0) / mass) * size
-        deviation[np.abs(apart).max(axis=0) == 0] = 0.0
-        return ColumnMoments(float(w.sum()), mean, deviation)
+        mean = np.einsum("ij,ij->j", weights, X) / mass
+        variance = np.einsum("ij,ij->j", weights, (X - mean) ** 2) / mass
+        return ColumnMoments(float(w.sum()), first + mean * size, np.sqrt(variance) * size)
 
     def pool(self, other: ColumnMoments) -> ColumnMoments:
         """Moments of the rows of both (Chan, Golub and LeVeque 1983)."""

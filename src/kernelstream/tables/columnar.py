@@ -13,9 +13,6 @@ import pyarrow.parquet as pq
 from kernelstream.tables.files import ByteStream, File, SourceError
 from kernelstream.tables.readers import Batch, Reader, Selection, require_few, rows_in_batch
 
-# Bytes of a stored batch, on average, up to which batches are read; larger ones are mapped.
-LARGEST_BATCH = 2**26
-
 
 def is_number(type: pa.DataType) -> bool:
     """Whether a column of this type holds numbers."""
@@ -118,40 +115,25 @@ def open_arrow(file: File, stream: ByteStream, start: bytes) -> ColumnarReader:
 
 
 class ArrowFileReader(ColumnarReader):
-    """An Arrow (Feather) file, read batch by batch; memory-mapped where batches are very large.
-
-    A mapped file that a writer begins anew while it is read ends the process by a signal. So its
-    size is looked at before every piece, which leaves next to no time for that.
-    """
+    """An Arrow (Feather) file, read batch by batch."""
 
     def __init__(self, file: File):
         self.source = pa.OSFile(file.path)
         self.stored = pa.ipc.open_file(self.source)
         self.size = os.path.getsize(file.path)
-        self.mapped = self.size > LARGEST_BATCH * max(self.stored.num_record_batches, 1)
-        if self.mapped:
-            self.source.close()
-            self.source = pa.memory_map(file.path)
-            self.stored = pa.ipc.open_file(self.source)
         super().__init__(file, self.stored.schema)
         self.index = 0
 
     def _stored_batches(self) -> Iterator[pa.RecordBatch]:
         for index in range(self.stored.num_record_batches):
             self.index = index
-            self._require_whole()
+            if os.path.getsize(self.file.path) < self.size:
+                raise SourceError(f"{self.file.name} was truncated while it was read.")
             yield self.stored.get_batch(index)
-
-    def _require_whole(self) -> None:
-        if os.path.getsize(self.file.path) < self.size:
-            raise SourceError(f"{self.file.name} was truncated while it was read.")
 
     def batches(self, columns: Selection, skip: int = 0) -> Iterator[Batch]:
         """Stored batches, cut where they are large."""
-        for batch in cut(self._stored_batches(), columns, skip):
-            if self.mapped:
-                self._require_whole()
-            yield batch
+        return cut(self._stored_batches(), columns, skip)
 
     def fraction(self) -> float:
         """By stored batches."""

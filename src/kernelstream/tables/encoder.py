@@ -15,10 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from kernelstream.tables.frames import as_table
 from kernelstream.tables.inference import SchemaOptions, infer_schema
 from kernelstream.tables.readers import Batch
-from kernelstream.tables.schema import Schema, column_means
-
-SAMPLED = 10_000  # rows from which column types are inferred
-MOST_NAMED = 5  # columns in a warning
+from kernelstream.tables.sample import ROWS
+from kernelstream.tables.schema import Schema, column_means, few
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -252,7 +250,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _infer(self, table: pa.Table, whole: bool) -> Self:
         if not len(table):
             raise ValueError("The table has no rows: column types are inferred from some.")
-        step = max(1, len(table) // SAMPLED)
+        step = max(1, len(table) // ROWS)
         sample = table.take(np.arange(0, len(table), step)) if step > 1 else table
         schema = infer_schema(sample, self.schema_options(), whole=whole, where="The table")
         warn_of_excluded(schema)
@@ -277,10 +275,9 @@ def warn_of_excluded(schema: Schema) -> None:
     """Warn of columns that are excluded although nobody asked for it."""
     out = [c for c in schema.columns if not c.learned and c.reason != "not asked for"]
     if out:
-        listed = "; ".join(f"{c.name!r} ({c.reason.split(' (--')[0]})" for c in out[:MOST_NAMED])
-        more = f" and {len(out) - MOST_NAMED} more" if len(out) > MOST_NAMED else ""
+        reasons = [f"{column.name!r} ({column.reason.split(' (--')[0]})" for column in out]
         warnings.warn(
-            f"Columns that are not learned: {listed}{more}. columns={{{out[0].name!r}: KIND}} "
+            f"Columns that are not learned: {few(reasons, 5)}. columns={{{out[0].name!r}: KIND}} "
             "learns the first all the same (KIND is 'number', 'category' or 'calendar'); 'out' "
             "excludes it without this warning.",
             stacklevel=4,

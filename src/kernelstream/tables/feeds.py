@@ -15,6 +15,7 @@ however often the process is killed.
 from __future__ import annotations
 
 import codecs
+import io
 import os
 import select
 import sys
@@ -28,11 +29,10 @@ import numpy as np
 from kernelstream.tables.arrays import ArrayReader
 from kernelstream.tables.files import SCHEMES, SOURCES, SourceError, find_files
 from kernelstream.tables.formats import open_reader
-from kernelstream.tables.live import LiveRow, LiveRows
+from kernelstream.tables.live import LiveRow, LiveRows, plain_lines
 from kernelstream.tables.readers import LONGEST_LINE, UNREADABLE, Batch, ReadOptions, Selection
 
 Place = dict[str, Any]  # in a feed, ready for JSON
-AT_ONCE = 1 << 16  # bytes
 
 
 def drop(text: str) -> None:
@@ -115,7 +115,7 @@ def lines_of(stream: BinaryIO) -> Iterator[bytes | None]:
         if not select.select([number], [], [], Feed.PATIENCE)[0]:
             yield None
             continue
-        block = os.read(number, AT_ONCE)
+        block = os.read(number, io.DEFAULT_BUFFER_SIZE)
         if not block:
             break
         *lines, rest = (rest + block).split(b"\n")
@@ -126,16 +126,6 @@ def lines_of(stream: BinaryIO) -> Iterator[bytes | None]:
             rest = rest[:LONGEST_LINE]
     if rest:
         yield rest
-
-
-def plain_lines(stream: BinaryIO) -> Iterator[bytes]:
-    """Lines of a stream; of one that is too long only the beginning."""
-    line = stream.readline(LONGEST_LINE).removeprefix(codecs.BOM_UTF8)
-    while line:
-        yield line
-        while len(line) >= LONGEST_LINE and not line.endswith(b"\n"):
-            line = stream.readline(LONGEST_LINE)
-        line = stream.readline(LONGEST_LINE)
 
 
 class FileFeed(Feed):

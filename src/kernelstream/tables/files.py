@@ -49,7 +49,6 @@ MAGIC = {
     b"\x93NUMPY": "npy",
     b"PK\x03\x04": "npz",
 }
-STDIN = "-"
 # Addresses are opened by another distribution: entry points of this group, by their scheme.
 SOURCES = "kernelstream.sources"
 # Schemes of the one that is known, and its extras, so that a message can name them.
@@ -114,7 +113,7 @@ class File:
     @property
     def is_stdin(self) -> bool:
         """Whether this is the standard input."""
-        return self.path == STDIN
+        return self.path == "-"
 
     @property
     def is_address(self) -> bool:
@@ -161,8 +160,8 @@ def find_files(given: Iterable[str | os.PathLike[str]], format: str | None = Non
     files: list[File] = []
     for item in given:
         text = os.fspath(item)
-        if text == STDIN:
-            files.append(File(STDIN, format))
+        if text == "-":
+            files.append(File(text, format))
         elif is_address(text):
             files.append(File(text, "ndjson"))
         elif os.path.isdir(text):

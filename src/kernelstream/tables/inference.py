@@ -21,11 +21,12 @@ from kernelstream.tables.schema import (
     CODES,
     CYCLES,
     EXCLUDED,
+    FALSE,
     ISO,
     KINDS,
     MISSING,
     NUMBER,
-    TRUTHS,
+    TRUE,
     ColumnSchema,
     Schema,
     as_words,
@@ -37,10 +38,10 @@ from kernelstream.tables.schema import (
     plain_array,
     seconds_of,
 )
+from kernelstream.tables.text import FIRST_ROWS
 
 MOST_LEVELS = 50  # of a category; a column with more different words is text
 REPEATED = 5  # rows a level, on average: text of fewer is names
-FIRST_WORDS = 1000  # different words of a column that decide its type
 FEWEST_ROWS = 20  # from which an order of the rows is no accident
 DATE_FORMATS = (
     ISO,
@@ -71,7 +72,6 @@ GROUPS = {
         r"([eE][+-]?\d+)?$"
     ),
 }
-BLANK_GROUP = re.compile(r"\d[ '\u00a0\u202f]\d{3}")
 
 
 @dataclass(frozen=True)
@@ -259,7 +259,7 @@ def inferred_column(name: str, cells: pa.Array, options: SchemaOptions) -> Colum
     if not words:
         return ColumnSchema(name, EXCLUDED, "empty")
     lower = {word.lower() for word in words}
-    if lower <= TRUTHS.keys() and not lower <= {"0", "1"}:
+    if lower <= {*TRUE, *FALSE} and not lower <= {"0", "1"}:
         return ColumnSchema(name, BOOLEAN, "booleans")
     numbers = column_of_numbers(name, words, options)
     if numbers is not None:
@@ -277,7 +277,7 @@ def inferred_column(name: str, cells: pa.Array, options: SchemaOptions) -> Colum
 
 def words_of(cells: pa.Array) -> list[str]:
     """The first different words of a column, without those for missing values."""
-    words = pc.drop_null(pc.unique(pc.utf8_trim_whitespace(cells))).slice(0, FIRST_WORDS)
+    words = pc.drop_null(pc.unique(pc.utf8_trim_whitespace(cells))).slice(0, FIRST_ROWS)
     return [word for word in words.to_pylist() if word.lower() not in MISSING]
 
 
@@ -305,7 +305,7 @@ def column_of_numbers(name: str, words: list[str], options: SchemaOptions) -> Co
         decimal = "."
     if point >= 0.99 and decimal == "." and not thousands:
         return ColumnSchema(name)
-    blank = any(BLANK_GROUP.search(word) for word in words)
+    blank = any(re.search(r"\d[ '\u00a0\u202f]\d{3}", word) for word in words)
     if decimal in (None, ".") and thousands is None:
         # 1,234 in all of them may be a decimal comma: two groups, or groups beside a point, decide.
         sure = [w for w in words if w.count(",") > 1 or ("," in w and "." in w)]

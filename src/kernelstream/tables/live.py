@@ -22,8 +22,6 @@ from kernelstream.tables.dialect import (
 from kernelstream.tables.readers import LONGEST_LINE
 from kernelstream.tables.text import parse_json
 
-SHOWN = 80  # characters of a line that is none
-
 
 class LiveRow(NamedTuple):
     """One row: its features, its time stamp, and the values to repeat in an answer.
@@ -51,6 +49,16 @@ class LiveRow(NamedTuple):
             The time stamp.
         """
         return LiveRow(self.x, time, self.kept)
+
+
+def plain_lines(stream: BinaryIO) -> Iterator[bytes]:
+    """Lines of a stream, each as soon as it is complete; of one that is too long the beginning."""
+    line = stream.readline(LONGEST_LINE).removeprefix(codecs.BOM_UTF8)
+    while line:
+        yield line
+        while len(line) >= LONGEST_LINE and not line.endswith(b"\n"):
+            line = stream.readline(LONGEST_LINE)
+        line = stream.readline(LONGEST_LINE)
 
 
 class LiveRows:
@@ -101,12 +109,12 @@ class LiveRows:
         self.time_column, self.keep = time_column, keep
         self.columns: list[str] | None = None  # of CSV, once a line has settled them
         self.separator = ","
-        self.strange_header: str | None = None  # names of other columns than the model's
+        self.other_header: str | None = None  # names of other columns than the model's
         self.saw_json = False
         self.n_good = 0
 
     def __iter__(self) -> Iterator[LiveRow | str]:
-        for line in self._lines():
+        for line in plain_lines(self.stream):
             row = self.read(line)
             if row is not None:
                 yield row
@@ -164,16 +172,6 @@ class LiveRows:
         self.n_good += isinstance(row, LiveRow)
         return row
 
-    def _lines(self) -> Iterator[bytes]:
-        """Lines as they come; of one that is too long only the beginning."""
-        # readline returns as soon as a line is there: nothing waits for a buffer to be full
-        line = self.stream.readline(LONGEST_LINE).removeprefix(codecs.BOM_UTF8)
-        while line:
-            yield line
-            while len(line) >= LONGEST_LINE and not line.endswith(b"\n"):
-                line = self.stream.readline(LONGEST_LINE)
-            line = self.stream.readline(LONGEST_LINE)
-
     def _of_json(self, text: str) -> LiveRow | str:
         """A line of NDJSON: an object, or values in the order of the model."""
         value = parse_json(text)
@@ -191,9 +189,9 @@ class LiveRows:
         columns are is settled by the first line that makes sense as a header or as a row.
         """
         if self.columns is not None:
-            row = self._fitted(text, self.columns, self.separator)
-            # Any line of the right length is a header for a model without names. It was none,
-            # where no row fits it.
+            row = self._of_cells(text, self.columns, self.separator)
+            # Any line of the right length is a header for a model without names. It was none if no
+            # row fits it.
             if not isinstance(row, str) or self.n_good or self.names is not None:
                 return row
         separator = self.delimiter or guess_delimiter(text)
@@ -208,20 +206,20 @@ class LiveRows:
         if names is not None:
             # Names of other columns, as far as one can tell: rows below are not the model's.
             if len(names) >= self.n_features and not any(map(is_number, names)):
-                self.strange_header = text[:SHOWN]
-            return f"neither a row nor a header with the columns of the model: {text[:SHOWN]!r}"
-        if self.strange_header is not None:
+                self.other_header = text[:80]
+            return f"neither a row nor a header with the columns of the model: {text[:80]!r}"
+        if self.other_header is not None:
             return (
-                f"the header {self.strange_header!r} does not name the columns of the model; with "
+                f"the header {self.other_header!r} does not name the columns of the model; with "
                 "--read header=false, values are taken in the order of the model"
             )
         columns = self._positions(len(cells))
-        row = self._fitted(text, columns, separator)
+        row = self._of_cells(text, columns, separator)
         if isinstance(row, LiveRow):
             self.columns, self.separator = columns, separator
         return row
 
-    def _fitted(self, text: str, columns: list[str], separator: str) -> LiveRow | str:
+    def _of_cells(self, text: str, columns: list[str], separator: str) -> LiveRow | str:
         """A line of CSV as a row of these columns."""
         try:
             cells = csv_cells(text, separator)

@@ -26,8 +26,6 @@ from kernelstream.tables.run import fit_files, prepare
 from kernelstream.tables.schema import Schema, few
 from kernelstream.tables.source import Source
 
-ENCODED = ("columns", "missing", "decimal", "thousands")  # parameters of the encoder in a file
-
 
 def has(name: str) -> Callable[[TableModel], bool]:
     """Whether the estimator of a model has a method."""
@@ -497,13 +495,12 @@ class TableModel(StoredEstimator):
                 f"{type(self.estimator_).__name__}."
             )
         inner = self.estimator_._content()
-        encoder = {name: getattr(self.encoder_, name) for name in ENCODED}
         return {
             **inner,
             "estimator": type(self).__name__,
             "inner": inner["estimator"],
             "schema": self.encoder_.schema_.to_text(),
-            "encoder": json.dumps(encoder, sort_keys=True),
+            "encoder": json.dumps(self.encoder_.get_params(), sort_keys=True),
             "fill_values": self.encoder_.fill_values_,
         }
 
@@ -522,7 +519,7 @@ class TableModel(StoredEstimator):
         schema = Schema.from_text(content["schema"])
         params, fill_values = json.loads(content["encoder"]), content["fill_values"]
         n_features = len(schema.features)
-        if set(params) != set(ENCODED) or estimator.n_features_in_ != n_features:
+        if set(params) != {*TableEncoder().get_params()} or estimator.n_features_in_ != n_features:
             raise ValueError("an encoder that does not fit its estimator")
         if not isinstance(fill_values, np.ndarray) or fill_values.shape != (n_features,):
             raise ValueError("fill values that are not one for each column")

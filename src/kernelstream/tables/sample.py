@@ -24,7 +24,6 @@ from kernelstream.tables.text import TextReader
 ROWS = 10_000  # of a sample, and no more numbers in them than …
 NUMBERS = 4_000_000
 FEWEST = 500  # rows of one file, if it has so many
-SEED = 0  # the sample is the same whatever is drawn later
 
 
 @dataclass(frozen=True)
@@ -111,7 +110,7 @@ def sample_file(reader: Reader, columns: Selection, size: int, limit: int | None
         text = b"".join(line for line in lines["line"].to_pylist() if line.count(b'"') % 2 == 0)
         return Batch.of(reader.parse(text, columns.wanted)[0])
     if isinstance(reader, ArrayReader):
-        drawn = uniforms(SEED, "survey", 0, min(limit or reader.n_rows, reader.n_rows))
+        drawn = random_numbers(0, min(limit or reader.n_rows, reader.n_rows))
         return reader.take(columns, np.sort(np.argsort(drawn, kind="stable")[:size]))
     return Batch.of(lowest((batch.table for batch in reader.batches(columns)), size, limit))
 
@@ -129,12 +128,17 @@ def lines_of(reader: TextReader) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch([lines], ["line"])
 
 
+def random_numbers(row: int, n: int) -> np.ndarray:
+    """Numbers of the next n rows: the same in every run, whatever else is drawn."""
+    return uniforms(0, "survey", row, n)
+
+
 def lowest(batches: Iterable[pa.RecordBatch], size: int, limit: int | None = None) -> pa.Table:
     """The rows with the lowest random numbers, in their order."""
     kept: list[pa.Table] = []
     numbers, row, below = np.zeros(0), 0, 1.0
     for batch in batches:
-        drawn = uniforms(SEED, "survey", row, batch.num_rows)
+        drawn = random_numbers(row, batch.num_rows)
         drawn = drawn if limit is None else drawn[: max(limit - row, 0)]
         row += batch.num_rows
         places = np.flatnonzero(drawn < below)

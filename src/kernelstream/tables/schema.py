@@ -25,20 +25,8 @@ EXCLUDED = "left out"
 MISSING = frozenset(
     ["", "-", "--", "?", ".", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "missing", "-nan"]
 ) | frozenset(["<na>", "#na", "nat", "#div/0!", "#value!", "#ref!", "#name?", "#num!", "#null!"])
-TRUTHS = {
-    "true": 1.0,
-    "yes": 1.0,
-    "y": 1.0,
-    "t": 1.0,
-    "on": 1.0,
-    "1": 1.0,
-    "false": 0.0,
-    "no": 0.0,
-    "n": 0.0,
-    "f": 0.0,
-    "off": 0.0,
-    "0": 0.0,
-}
+TRUE = ("true", "yes", "y", "t", "on", "1")
+FALSE = ("false", "no", "n", "f", "off", "0")
 ISO = "ISO 8601"
 # Cycles of a calendar: the time of day, the day of the week, the day of the year.
 CYCLES = ("hour", "weekday", "yearday")
@@ -157,9 +145,9 @@ class ColumnSchema:
     def _booleans(self, cells: pa.Array) -> np.ndarray:
         if not is_text(cells.type):
             return as_numbers(cells, self.name)
-        place = pc.index_in(lowered(cells), pa.array(list(TRUTHS)))
-        values = np.array([*TRUTHS.values(), np.nan])
-        return values[pc.fill_null(place, len(TRUTHS)).to_numpy(zero_copy_only=False)]
+        place = pc.index_in(lowered(cells), pa.array([*FALSE, *TRUE]))
+        values = np.repeat([0.0, 1.0, np.nan], [len(FALSE), len(TRUE), 1])
+        return values[pc.fill_null(place, len(values) - 1).to_numpy(zero_copy_only=False)]
 
     def _codes(self, cells: pa.Array) -> np.ndarray:
         """The number of each level; one more for an unknown level, or none at all."""

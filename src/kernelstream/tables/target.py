@@ -78,56 +78,45 @@ class Target:
             return f"{self.name}, a number"
         return f"{self.name}, {len(self.classes)} classes ({few(list(map(str, self.classes)))})"
 
-    def values(self, cells: Any, dtype: str = "float64") -> tuple[np.ndarray, list[InvalidCell]]:
+    def values(self, cells: Any) -> tuple[np.ndarray, list[InvalidCell]]:
         """Targets of rows, and the cells that are none.
 
         Parameters
         ----------
         cells : pyarrow.Array
             The column of the targets.
-        dtype : str, default="float64"
-            The type of the rows, in which a number must be finite.
 
         Returns
         -------
         numpy.ndarray
-            A target for each row.
+            A target for each row; any one for an invalid cell.
         list of InvalidCell
             The cells that are no target, with the reason.
         """
         cells = plain_array(cells)
         if self.labels in (TRUTH, TEXT):
-            return self._labels(cells)
-        with np.errstate(over="ignore"):
+            levels = np.array(self.column.levels, dtype=object)
+            place = pc.index_in(as_words(cells), pa.array(self.column.levels, pa.string()))
+            codes = pc.fill_null(place, -1).to_numpy(zero_copy_only=False)
+            invalid = codes < 0
+            values = levels[codes] == "true" if self.labels == TRUTH else levels[codes]
+        else:
             values = np.asarray(self.column.encode(cells)[:, 0], dtype=float)
-        strange = ~np.isfinite(values)
-        if self.is_class:
-            strange |= ~np.isin(values, self.classes)
-        bad = [
-            InvalidCell(int(i), self.name, self._why(cells[int(i)].as_py(), dtype))
-            for i in np.flatnonzero(strange)
+            invalid = ~np.isfinite(values)
+            if self.is_class:
+                invalid |= ~np.isin(values, self.classes)
+                values = np.where(invalid, self.classes[0], values).astype(self.classes.dtype)
+        return values, [
+            InvalidCell(place, self.name, self._why_invalid(cells[place].as_py()))
+            for place in np.flatnonzero(invalid).tolist()
         ]
-        if self.is_class:
-            values = np.where(strange, self.classes[0], values).astype(self.classes.dtype)
-        return values, bad
 
-    def _labels(self, cells: pa.Array) -> tuple[np.ndarray, list[InvalidCell]]:
-        words = as_words(cells)
-        levels = np.array(self.column.levels, dtype=object)
-        place = pc.index_in(words, pa.array(self.column.levels, pa.string()))
-        codes = pc.fill_null(place, -1).to_numpy(zero_copy_only=False)
-        bad = [
-            InvalidCell(int(i), self.name, self._why(words[int(i)].as_py(), "float64"))
-            for i in np.flatnonzero(codes < 0)
-        ]
-        named = levels[codes]  # the last one for those that are bad, and are not used
-        return (named == "true" if self.labels == TRUTH else named), bad
-
-    def _why(self, cell: Any, dtype: str) -> str:
-        if cell is None or cell != cell or str(cell).strip().lower() in MISSING:
+    def _why_invalid(self, cell: Any) -> str:
+        reason = self.column.why_invalid(cell, "float64")
+        if cell is None or str(cell).strip().lower() in MISSING or reason is None:
             return "the value is missing"
         if not self.is_class:
-            return self.column.why_invalid(cell, dtype) or "the value is missing"
+            return reason
         return (
             f"{cell!r} is none of the {len(self.column.levels)} classes that a sample of all rows "
             "had"
@@ -193,56 +182,45 @@ def infer_target(table: pa.Table, name: str, options: SchemaOptions) -> Target:
     column, use = infer_column(table, name, options), options.use_of(name)
     choice = f"Say what it is with --treat '{name}=number' or '{name}=category' (columns=...)."
     if column.use == EXCLUDED and is_text(cells.type):
-        column = _of_words(column, levels_of(cells), len(cells))
+        levels = levels_of(cells)  # text that is to be predicted is a class if it repeats at all
+        if "dates" not in column.reason and 0 < len(levels) <= min(MOST_LEVELS, len(cells) // 2):
+            column = with_classes(replace(column, use=CATEGORY), levels)
     if column.use in (EXCLUDED, CALENDAR):
         reason = "dates or times" if "dates" in column.reason else column.reason
         raise SourceError(f"The target {name!r} cannot be predicted: {reason}. {choice}")
     if column.use == NUMBER:
-        found = _of_numbers(column, column.encode(cells)[:, 0], use)
+        target = target_of_numbers(column, column.encode(cells)[:, 0], use)
     elif column.use == BOOLEAN and pa.types.is_boolean(cells.type):
-        found = Target(_classes(column, ["false", "true"]), TRUTH)
+        levels = tuple(sorted(set(as_words(cells).drop_null().to_pylist())))
+        target = Target(with_classes(column, levels), TRUTH)
     else:
         levels = column.levels or levels_of(cells)
-        whole = column.use in (CATEGORY, CODES) and all(map(_is_whole, levels))
-        spelt = ColumnSchema(name) if whole else replace(column, use=CATEGORY)
-        found = Target(_classes(spelt, levels), INTEGER if whole else TEXT)
-    seen = set(as_words(cells).drop_null().to_pylist()) if found.labels == TRUTH else None
-    if len(found.column.levels) == 1 or (seen is not None and len(seen) < 2):
-        raise _constant(name, found.column.levels[0] if seen is None else min(seen, default=""))
-    return found
+        is_whole = column.use in (CATEGORY, CODES) and all(
+            word.removeprefix("-").isdecimal() and len(word) < 16 for word in levels
+        )
+        column = ColumnSchema(name) if is_whole else replace(column, use=CATEGORY)
+        target = Target(with_classes(column, levels), INTEGER if is_whole else TEXT)
+    if target.is_class and len(target.column.levels) < 2:
+        raise SourceError(
+            f"The target {name!r} is {''.join(target.column.levels)} in all rows of the sample: "
+            "there is nothing to predict."
+        )
+    return target
 
 
-def _of_words(column: ColumnSchema, levels: Sequence[str], n_rows: int) -> ColumnSchema:
-    """Words that somebody wants to predict are classes where they repeat at all."""
-    dates = "dates" in column.reason
-    if dates or not 0 < len(levels) <= min(MOST_LEVELS, n_rows // 2):
-        return column
-    return _classes(replace(column, use=CATEGORY), levels)
-
-
-def _of_numbers(column: ColumnSchema, values: np.ndarray, use: str | None) -> Target:
+def target_of_numbers(column: ColumnSchema, values: np.ndarray, use: str | None) -> Target:
+    """Numbers to be predicted, or classes if they are a few whole numbers that repeat."""
     values = values[np.isfinite(values)]
     different = np.unique(values)
     if len(different) == 0:
         raise SourceError(f"The target {column.name!r} has no value in any row that was sampled.")
-    if len(different) == 1:
-        raise _constant(column.name, f"{different[0]:g}")
-    few = len(different) <= MOST_CLASSES and len(different) * REPEATED <= len(values)
-    if use is None and few and bool(np.all(np.mod(different, 1.0) == 0)):
-        return Target(_classes(column, [str(int(value)) for value in different]), INTEGER)
+    repeat = len(different) <= MOST_CLASSES and len(different) * REPEATED <= len(values)
+    is_whole = bool(np.all(np.mod(different, 1.0) == 0))
+    if len(different) == 1 or (use is None and repeat and is_whole):
+        return Target(with_classes(column, [f"{value:.17g}" for value in different]), INTEGER)
     return Target(replace(column, levels=()))
 
 
-def _classes(column: ColumnSchema, levels: Sequence[str]) -> ColumnSchema:
+def with_classes(column: ColumnSchema, levels: Sequence[str]) -> ColumnSchema:
+    """A column with these levels as classes."""
     return replace(column, levels=tuple(levels), reason=f"{len(levels)} classes")
-
-
-def _is_whole(word: str) -> bool:
-    return word.removeprefix("-").isdecimal() and len(word) < 16
-
-
-def _constant(name: str, value: str) -> SourceError:
-    return SourceError(
-        f"The target {name!r} is {value} in all rows that were looked at: there is nothing to "
-        "predict."
-    )

@@ -39,8 +39,7 @@ from kernelstream.tables.readers import (
     require_few,
 )
 
-FIRST_ROWS = 1000  # that decide which columns hold numbers
-REPLACED = "\ufffd"  # Unicode's character for bytes that are no text
+FIRST_ROWS = 1000  # or different words of a column, that decide what it holds
 
 # What a chunk of text is parsed to: its valid rows, and for each other row its number in the chunk,
 # the reason (none for a comment) and its text.
@@ -156,11 +155,11 @@ class TextReader(Reader):
             yield replace(Batch.of(nothing), end=done + 1, invalid=(row,))
 
     def without_replaced(self, batch: Batch) -> Batch:
-        """A batch whose rows with replaced bytes are invalid."""
+        """A batch whose rows with replaced bytes, which are U+FFFD, are invalid."""
         invalid: dict[int, BadRow] = {}
         for name, column in zip(batch.table.schema.names, batch.table.columns, strict=True):
             if pa.types.is_string(column.type):
-                found = pc.fill_null(pc.match_substring(column, REPLACED), False)
+                found = pc.fill_null(pc.match_substring(column, "\ufffd"), False)
                 for place in np.flatnonzero(found.to_numpy(zero_copy_only=False)).tolist():
                     cell, row = column[place].as_py(), int(batch.numbers[place])
                     reason = f"{cell!r} is not text in UTF-8"

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from kernelstream import StreamingKernelPCA, kernels, landmarks, papers, trackers
 from kernelstream.papers import OnlineKernelPCA, schedules
+from kernelstream.papers.honeine_2012.estimator import distance_at
 from tests import samples
 from tests.naive import papers as naive_papers
 
@@ -56,61 +57,13 @@ def test_equals_the_dual_equations(kernel: kernels.Kernel, r: int, center: bool)
 
 
 @given(batch=st.integers(1, 100))
-@pytest.mark.parametrize("average", [False, True])
-def test_block_size_does_not_matter(average: bool, batch: int) -> None:
+def test_block_size_does_not_matter(batch: int) -> None:
     X = banana(300)
     parts: dict[str, Any] = dict(gamma=2.0, basis=landmarks.Distance(0.3), batch_size=batch)
     rule: trackers.Tracker = papers.Hebbian(schedules.SearchThenConverge(0.5, 1000))
-    rule = papers.Averaged(rule) if average else rule
     blocked = StreamingKernelPCA(3, tracker=rule, **parts).fit(X)
-    named = OnlineKernelPCA(3, gamma=2.0, nu=0.3, average=average).fit(X)
+    named = OnlineKernelPCA(3, gamma=2.0, nu=0.3).fit(X)
     np.testing.assert_allclose(blocked.transform(X), named.transform(X), rtol=0, atol=1e-10)
-
-
-# -- averaging
-
-
-def test_average_is_the_weighted_mean_of_the_iterates() -> None:
-    X = banana(64 * 5 + 10)
-    shown: list[np.ndarray] = []
-    for i in range(1, 6):
-        model = OnlineKernelPCA(2, gamma=2.0, tau=50).fit(X[: 64 * i])
-        state: Any = model.stream_.settled.state
-        shown.append(state.basis.span.factor @ state.tracker.V)
-    averaged = OnlineKernelPCA(2, gamma=2.0, tau=50, average=True).fit(X)
-    state = averaged.stream_.settled.state
-    assert averaged.stream_.chain.tracker.get_params()["rule__schedule__tau"] == 50
-    m = len(averaged.basis_points_)
-    padded = [np.vstack([A, np.zeros((m - len(A), 2))]) for A in shown]
-    expected = sum(i * A for i, A in enumerate(padded, 1)) / 15.0
-    ours = state.basis.span.factor @ state.tracker.mean
-    np.testing.assert_allclose(ours, expected, atol=1e-10)
-
-
-def test_average_is_less_noisy() -> None:
-    X = np.random.default_rng(0).normal(size=(20000, 4)) * [1.0, 0.7, 0.5, 0.3]
-
-    def angle(average: bool) -> float:
-        model = OnlineKernelPCA(1, kernel="linear", nu=1e-6, eta0=0.02, tau=1e9, average=average)
-        line = model.fit(X).transform(np.eye(4)) - model.transform(np.zeros((1, 4)))
-        return float(np.arccos(min(1.0, abs(line[0, 0]))))
-
-    assert angle(True) < angle(False) / 2
-
-
-def test_average_wants_a_sequential_rule() -> None:
-    with pytest.raises(ValueError, match="learns row by row"):
-        StreamingKernelPCA(2, tracker=papers.Averaged(trackers.Covariance())).fit(banana(20))
-
-
-def test_average_follows_a_change_of_basis() -> None:
-    """Rows that move: the centroids move with them, and with these the averages."""
-    rng = np.random.default_rng(0)
-    X = np.vstack([rng.normal(size=(3000, 2)), rng.normal(size=(3000, 2)) + 6.0])
-    rule = papers.Averaged(papers.Hebbian(schedules.ConstantRate(0.05)))
-    model = StreamingKernelPCA(2, gamma=0.2, basis=20, tracker=rule, random_state=0)
-    scores = model.partial_fit(X).transform(X)
-    assert np.all(np.isfinite(scores)) and np.all(scores.var(axis=0) > 0.01)
 
 
 # -- the statements of the paper
@@ -251,6 +204,19 @@ def test_bounds_of_two_points_in_input_space_and_of_the_babel_measure() -> None:
     quadratic = kernels.Polynomial(degree=2, gamma=1.0, coef0=1.0)
     other = OnlineKernelPCA(1, kernel=quadratic, nu=0.1, eta0=0.01).fit(banana(300)).bounds()
     assert other.input_distance_bound is None
+    matern = OnlineKernelPCA(1, kernel=kernels.Matern(2.5, 1.0), nu=0.1).fit(banana(300)).bounds()
+    assert matern.input_distance_bound is not None
+    assert 0.0 < matern.input_distance_bound <= matern.input_distance
+
+
+@pytest.mark.parametrize("nu", [0.5, 1.5, 2.5])
+@pytest.mark.parametrize("value", [1e-6, 0.01, 0.5, 0.999])
+def test_distance_at_of_matern_kernel_is_a_lower_bound(nu: float, value: float) -> None:
+    kernel = kernels.Matern(nu, 1.3)
+    distance = distance_at(kernel, value)
+    assert distance is not None
+    assert kernel([[0.0]], [[distance]])[0, 0] == pytest.approx(value, rel=1e-3)
+    assert kernel([[0.0]], [[distance]])[0, 0] >= value
 
 
 def test_a_full_dictionary_is_said_once_and_moves_where_that_is_wanted() -> None:

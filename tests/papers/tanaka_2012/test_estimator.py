@@ -328,22 +328,6 @@ def test_variances_are_those_of_the_outputs_whatever_the_weights(rule: Any, weig
     np.testing.assert_allclose(model.explained_variance_, measured, rtol=0.25)
 
 
-def test_averages_of_lms_in_a_basis_that_grows() -> None:
-    """The rule learns as it would without: it sees the points of its time, in every piece."""
-    X = series(600)
-    plain, averaged = (
-        StreamingKernelPCA(2, gamma=0.1, basis=landmarks.Coherence(0.95), tracker=tracker)
-        .partial_fit(X[:300])
-        .partial_fit(X[300:])
-        for tracker in (papers.LMS(0.01), papers.Averaged(papers.LMS(0.01)))
-    )
-    assert len(plain.basis_points_) > 10
-    np.testing.assert_allclose(
-        state_of(averaged).tracker.rule.V, state_of(plain).tracker.V, atol=1e-12
-    )
-    assert not np.allclose(averaged.transform(X), plain.transform(X))
-
-
 @pytest.mark.parametrize("delta", [0.3, 0.7, 0.95])
 def test_bounds_of_the_coherence_criterion(delta: float) -> None:
     """Honeine 2015: a row that is no point misses at most k(x, x)(1 − δ²)."""

@@ -3,7 +3,7 @@
 The present model adapts. The reference and the models of accepted events are frozen: whatever they
 find normal stays normal, however long it was away. A row counts by the model that finds it the
 most normal; where that is another than the present one for some time, adaptation continues from
-that model.
+that model. The one that it leaves is kept until the next such switch: the process may return.
 """
 
 from __future__ import annotations
@@ -55,13 +55,16 @@ class NormalModels:
     curvature: Annotated[np.ndarray, "float64 (lagged, lagged)"]  # mean second derivative of M
     drift: Drift
     ewma: float  # of the log index by the present model alone
+    # The one before the last switch: without it, a switch on a chance in a slow drift is final, and
+    # then half of all rows raise alarms (test_false_alarms_of_100000_rows).
+    previous: Annotated[Normal, "apart"] | None = None
     accepted: tuple[Annotated[Normal, "apart"], ...] = ()
     knows_reference: bool = True  # until an event is accepted in place of all before
 
     def check(self, sizes: dict[str, int]) -> None:
         """Raise unless all models are of lagged rows of one width."""
         widths = {sizes["lagged"], len(self.standard.mean) * (self.reference.setting.lags + 1)}
-        for model in (self.reference, self.present, *self.accepted):
+        for model in (self.reference, self.present, *self.accepted, self.previous or self.present):
             widths |= {len(model.whitening.mean), int(model.index.span.points.shape[1])}
         if len(widths) > 1 or 0 in widths:
             raise ValueError(f"models of rows of {sorted(widths)} values")
@@ -79,7 +82,8 @@ class NormalModels:
         """Models other than the present one, which is the reference until rows are learned."""
         if not self.drift.rows:
             return ()
-        return (*((self.reference,) if self.knows_reference else ()), *self.accepted)
+        reference = (self.reference,) if self.knows_reference else ()
+        return (*reference, *self.accepted, *(() if self.previous is None else (self.previous,)))
 
     @property
     def excess(self) -> float:
@@ -133,8 +137,9 @@ class NormalModels:
         return self._with_present(self.present.adapt(R, forgetting), R)
 
     def switch(self, number: int) -> NormalModels:
-        """Adaptation continues from another model; what the present one adapted to is dropped."""
-        return replace(self, present=self.others[number - 1], ewma=self.limits.index.mean)
+        """Adaptation continues from another model."""
+        there = self.others[number - 1]
+        return replace(self, present=there, previous=self.present, ewma=self.limits.index.mean)
 
     def accept(self, model: Normal, R: np.ndarray, instead: bool) -> NormalModels:
         """The model of an accepted event, of the rows R, becomes the present one.
@@ -146,6 +151,7 @@ class NormalModels:
         after = self._with_present(model, R)
         return replace(
             after,
+            previous=None if instead else self.previous,
             accepted=(model,) if instead else (*before, model),
             knows_reference=self.knows_reference and not instead,
             ewma=self.limits.index.mean,

@@ -16,9 +16,8 @@ from kernelstream.serialization import check_choice, check_count, check_number
 if TYPE_CHECKING:
     from kernelstream.anomaly.monitor.estimator import KernelMonitor
 
-LEAST_MEMORY = 10
+LEAST_MEMORY = 10  # rows: a tenth of them is learned at once
 LEAST_ALPHA, MOST_ALPHA = 1e-12, 0.5  # below, no score that a fault can reach is so rare
-SECONDS_A_DAY = 86_400.0
 USUAL_ALPHA = 0.01  # a limit of this share is fair by a log-normal law of a few rows too
 
 
@@ -82,7 +81,7 @@ def alarm_rate(given: KernelMonitor, limits: Limits) -> float:
     check_stream_parameters(given)  # they may have changed since the last row, or come from a file
     if given.false_events_per_day is None or given.interval is None:
         return float(given.alpha)
-    rows_a_day = SECONDS_A_DAY / float(given.interval)
+    rows_a_day = 24.0 * 3600.0 / float(given.interval)
     share = float(given.false_events_per_day) / rows_a_day * limits.burst
     if share < LEAST_ALPHA:
         raise ValueError(

@@ -33,8 +33,6 @@ from kernelstream.anomaly.monitor.sensors import (
 )
 from kernelstream.serialization import stored
 
-MOST_AT_ONCE = 256  # rows that are scored together
-
 
 @dataclass(frozen=True)
 class Plan:
@@ -163,7 +161,7 @@ class MonitorState:
         while start < len(X):
             # Until the next block of learned rows is complete the model stays as it is.
             room = max(plan.block - len(state.buffer.pending), 1)
-            piece = slice(start, min(start + min(room, MOST_AT_ONCE), len(X)))
+            piece = slice(start, min(start + room, len(X)))
             state, made = state._update_piece(plan, X[piece], Z[piece], times[piece], trusted)
             state = state._learn(plan)
             records += made

@@ -21,10 +21,10 @@ from kernelstream.cli.report.observe import Observed
 from kernelstream.cli.report.thumbnails import data_uri, grey_levels
 from kernelstream.estimators import StreamingKernelPCA
 from kernelstream.plot.drawing import ACCENT, QUIET, certified_variances
+from kernelstream.plot.models import MOST_KINDS
 
 MOST_COMPONENTS = 40
 MOST_CHOSEN = 10  # components that can be chosen for the axes
-MOST_KINDS = 20
 MARK = 6.0  # size of the marks where no component makes it
 OTHER, MISSING = "other", "missing"
 THUMBNAIL = 32  # pixels across in the hover of the embedding: the page stays small

@@ -6,7 +6,7 @@ The templates are in the folder ``templates``: ``page.html`` has the headline fi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -34,7 +34,6 @@ from kernelstream.estimators import StreamingKernelPCA
 from kernelstream.plot.drawing import short_numbers, without_names
 from kernelstream.tables import TableModel
 
-BLOCK = 4096
 EXPLAINED = 5  # components whose columns are explained
 
 
@@ -107,7 +106,7 @@ def html(
     model, rows, names = plain_rows(model, X, feature_names)
     called = [f"x{i}" for i in range(model.n_features_in_)] if names is None else list(names)
     if rows is not None:
-        observed = observe(model, labelled_blocks(rows, labels))
+        observed = observe(model, [(rows, None if labels is None else list(labels))])
     if image_shape is not None and np.prod(image_shape) != model.n_features_in_:
         raise ValueError(
             f"image_shape {image_shape} has {np.prod(image_shape)} pixels, and a row has "
@@ -171,14 +170,6 @@ def plain_rows(
     names = names or getattr(model, "feature_names_in_", None)
     rows = None if X is None else np.asarray(to_host(model.check_rows(X)))
     return without_names(model), rows, names
-
-
-def labelled_blocks(
-    rows: np.ndarray, labels: Sequence[Any] | None
-) -> Iterator[tuple[np.ndarray, list[Any] | None]]:
-    """Rows with their labels, in blocks."""
-    for i in range(0, len(rows), BLOCK):
-        yield rows[i : i + BLOCK], None if labels is None else list(labels[i : i + BLOCK])
 
 
 def headline(model: StreamingKernelPCA) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from kernelstream import kernels, landmarks, trackers
 from kernelstream.arrays import prints_short, to_host
 from kernelstream.papers import schedules
 from kernelstream.papers.base import PaperMethod
-from kernelstream.papers.honeine_2012.averaged import Averaged
 from kernelstream.papers.honeine_2012.recentred_hebbian import RecentredHebbian
 from kernelstream.papers.kim_2003.hebbian import Hebbian
 from kernelstream.serialization import stored
@@ -127,9 +126,6 @@ class OnlineKernelPCA(PaperMethod):
         and components are functions that do not change when the mean does; ``"paper"`` is the
         centring κ^c of section 5.2, where they move with it
         (:class:`~kernelstream.papers.RecentredHebbian`).
-    average : bool
-        Show the averages of the components along the stream
-        (:class:`~kernelstream.papers.Averaged`).
     preimage : str or Preimage
         How ``inverse_transform`` goes back to inputs, as in
         :class:`~kernelstream.StreamingKernelPCA`.
@@ -177,7 +173,6 @@ class OnlineKernelPCA(PaperMethod):
         exchange: int | None = None,
         guard: bool = True,
         center: bool | str = True,
-        average: bool = False,
         preimage: Any = "auto",
         random_state: Any = None,
     ):
@@ -191,7 +186,6 @@ class OnlineKernelPCA(PaperMethod):
         self.exchange = exchange
         self.guard = guard
         self.center = center  # type: ignore[assignment]
-        self.average = average
         self.preimage = preimage
         self.random_state = random_state
 
@@ -200,8 +194,6 @@ class OnlineKernelPCA(PaperMethod):
         rule: trackers.Tracker = Hebbian(steps, guard=self.guard)
         if self._centres_as_the_paper():
             rule = RecentredHebbian(steps, self.guard)
-        if self.average:
-            rule = Averaged(rule)
         dictionary = landmarks.Distance(self.nu, self.max_points, self.exchange)
         return landmarks.resolve(dictionary), trackers.resolve(rule)
 
@@ -322,10 +314,11 @@ def dictionary_bounds(
 
 
 def distance_at(kernel: kernels.Kernel, value: float) -> float | None:
-    """The distance beyond which a Gaussian or exponential kernel is below a value; else None."""
+    """The distance up to which an invertible stationary kernel is above a value; else None."""
     if not 0.0 < value < 1.0:
         return 0.0 if value >= 1.0 else None
-    # the paper's kernels, whose inverses have a closed form
-    if not isinstance(kernel, kernels.RBF | kernels.Exponential):
+    if not (kernel.stationary and kernel.invertible):
         return None
-    return float(np.sqrt(kernel.squared_distance(np.asarray(value))))
+    squared = kernel.inverse(np.full((1, 1), value), np.ones(1), np.zeros((1, 1)))
+    # A lower bound: an inverse by interpolation is less than 1e-5 too large.
+    return float(squared[0, 0] * (1.0 - 1e-5)) ** 0.5
