@@ -136,8 +136,8 @@ class Constant:
             is_property = isinstance(original, property)
             size = original.fget if is_property else original
 
-            def multiplied(basis: Centroids, *given: bool) -> int:
-                return round(value * size(basis, *given))
+            def multiplied(basis: Centroids, **given: bool) -> int:
+                return round(value * size(basis, **given))
 
             new = property(multiplied) if is_property else multiplied
         with ExitStack() as changed:
