@@ -11,7 +11,7 @@ from scipy.stats import chi2, norm
 from kernelstream.anomaly.monitor.lasting import (
     MOST_LENGTH,
     PACE,
-    cut,
+    clip_residuals,
     residual_weights,
     root_size,
     root_sizes,
@@ -67,7 +67,7 @@ def test_the_larger_of_whole_and_sensor_is_the_size() -> None:
 def test_one_wild_row_is_no_lasting_fault() -> None:
     E = np.random.default_rng(0).normal(size=(50, 8))
     E[7] *= 1e9
-    short = cut(E)
+    short = clip_residuals(E)
     assert np.sqrt(np.sum(short[:, :4] ** 2, axis=1)).max() == pytest.approx(2.0 + MOST_LENGTH)
     assert np.all(np.abs(short[7, 4:]) == 1.0 + MOST_LENGTH)
     np.testing.assert_allclose(short[:7], E[:7])

@@ -1,6 +1,6 @@
 """Drift of normal operation: shift and scale of the adapted model relative to the fitted one.
 
-A slow fault cannot be told from drift by any rule that follows drift. So the distance from the
+No rule that adapts to drift can distinguish a slow fault from it. So the distance from the
 model of ``fit`` is charted as well.
 """
 

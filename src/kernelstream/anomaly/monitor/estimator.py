@@ -104,13 +104,13 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
     sensor_events_ : tuple of SensorEvent
         Sensors that are dead or silent, or were: events of their own.
     n_samples_seen_ : int
-        Rows of the stream that were judged.
+        Rows of the stream that were scored.
 
     Notes
     -----
     The rows of a query are taken as one consecutive run, the first row repeated before it where
     there are lags. T² alone raises no alarm: far from the data it may fall below its limit (see
-    ``t2_blind`` of the records). A slow fault cannot be told from drift: look at the drift chart.
+    ``t2_blind`` of the records). A slow fault looks like drift: see the drift chart.
 
     Examples
     --------
@@ -207,7 +207,7 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Learn more rows of normal operation, which the caller vouches for.
+        """Learn more rows that are known to be normal operation.
 
         The first call is ``fit``. Later rows are learned whatever their score: no event, no
         quarantine. Use ``update_many`` for rows that may be faulty.
@@ -228,7 +228,7 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
     # -- the stream
 
     def update(self, x: Any, time: Any = None) -> Record:
-        """Judge the next row of the stream, then learn from it.
+        """Score the next row of the stream, then learn from it.
 
         Parameters
         ----------
@@ -269,7 +269,7 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
             return draft._update(row[None, :], [stamp])[0]
 
     def update_many(self, X: Any, time: Sequence[Any] | None = None) -> Records:
-        """Judge and learn rows, one after the other: the same as ``update`` for each, and faster.
+        """Score and learn rows, one after the other: the same as ``update`` for each, and faster.
 
         Parameters
         ----------
@@ -543,7 +543,7 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
 
     @property
     def n_samples_seen_(self) -> int:
-        """Rows of the stream that were judged."""
+        """Rows of the stream that were scored."""
         return self._fitted_state().n_rows
 
     # -- inside

@@ -28,7 +28,7 @@ from scipy.special import log_ndtr, ndtri_exp
 from kernelstream.arrays import symmetric_eigen
 
 PACE = 0.7  # of the smoothing of the index: a deviation of one sensor needs some 20 rows to show
-MOST_LENGTH = 3.0  # above √d, where a residual is cut: one wild row is no lasting fault
+MOST_LENGTH = 3.0  # above √d, where a residual is clipped: one gross error is no persistent shift
 
 
 def residual_weights(covariance: np.ndarray, n_features: int, floor: float) -> np.ndarray:
@@ -59,7 +59,7 @@ def residual_weights(covariance: np.ndarray, n_features: int, floor: float) -> n
     return np.ascontiguousarray(np.hstack([whole, whole @ along.T]))
 
 
-def cut(residuals: np.ndarray) -> np.ndarray:
+def clip_residuals(residuals: np.ndarray) -> np.ndarray:
     """Residuals, as a whole none longer than √d + 3, and along a sensor than 1 + 3."""
     d = residuals.shape[1] // 2
     whole, sensors = residuals[:, :d], residuals[:, d:]

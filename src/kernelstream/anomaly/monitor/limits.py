@@ -29,12 +29,11 @@ EVENT_SHARE = 0.1  # of alpha: a score that normal rows reach so rarely makes an
 ALARMS, WINDOW = 3, 5  # alarms among the last rows that make an event
 AWAY_DEVIATIONS = 2.0  # the smoothed index at which another model that fits better takes over
 GROSS_DEVIATIONS = 3.5  # the index from which a single row is not learned, at least …
-SATURATED = 0.5  # … and at most this share of the index far away, where all sizes look alike
+SATURATED = 0.5  # … and at most this share of the index far away, where all sizes have one index
 ENOUGH = 4.0  # a quantile needs this many over alpha scores, else a log-normal law is assumed
 MOST_BURDEN = 0.95  # of the rows may be spent on what is estimated
-FEW_FOLDS = (
-    3  # where models are only compared: of settings, of lags, and of fewer rows for the burden
-)
+# Folds where models are only compared: of settings, of lags, and of fewer rows for the burden.
+FEW_FOLDS = 3
 
 
 def correlation_time(scores: np.ndarray) -> float:
@@ -240,7 +239,7 @@ def rescale(score: Any, of: Reference, to: Reference) -> Any:
 
 
 def smooth(level: float, log_index: float, reference: Reference, smoothing: float) -> float:
-    """Advance the moving average by one clipped log index: a single wild row says little."""
+    """Advance the moving average by one clipped log index: a gross error hardly moves it."""
     clipped = min(log_index, reference.mean + CLIP * reference.deviation)
     return level + smoothing * (clipped - level)
 

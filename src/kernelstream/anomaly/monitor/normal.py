@@ -36,7 +36,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from kernelstream import kernels, landmarks, trackers
-from kernelstream.anomaly.monitor.lasting import cut, residual_weights
+from kernelstream.anomaly.monitor.lasting import clip_residuals, residual_weights
 from kernelstream.arrays import compiled, symmetric_eigen
 from kernelstream.serialization import stored
 from kernelstream.stream import Chain, Rows, Stream
@@ -44,7 +44,7 @@ from kernelstream.stream import Chain, Rows, Stream
 Product = Callable[[np.ndarray, np.ndarray], np.ndarray]
 BLOCK = 1024  # rows of the pass that learns the points
 NEGLIGIBLE = 1e-12  # variance: of a column in reference units, of a feature where k(x, x) = 1
-TINIEST = 1e-300  # scores may be exactly zero, and are judged as logarithms
+TINIEST = 1e-300  # scores may be exactly zero, and limits are of logarithms
 REACH = 2.0  # squared radius, in units of D, inside which gradients are taken as they are
 
 
@@ -336,7 +336,7 @@ class Normal:
 
     def residuals(self, R: np.ndarray, product: Product = rows_times) -> np.ndarray:
         """Standardized prediction errors of rows given the rows before them (see ``lasting``)."""
-        return cut(product(R - self.whitening.mean, self._residual_weights))
+        return clip_residuals(product(R - self.whitening.mean, self._residual_weights))
 
     def adapt(self, R: np.ndarray, forgetting: float) -> Normal:
         """Normal operation after more rows.

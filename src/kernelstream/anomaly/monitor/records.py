@@ -17,7 +17,7 @@ from kernelstream.serialization import stored
 @prints_short
 @dataclass(frozen=True, eq=False)
 class Record:
-    """One row of a stream, judged before it was learned.
+    """One row of a stream, scored before it was learned.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Record:
         another process, or the same one elsewhere, and no event is counted.
     missing, dead, silent : tuple of str
         Variables without a value in this row, those that no longer move, and those that have sent
-        no value for long. Dead and silent ones are out of service: the others are judged and
+        no value for long. Dead and silent ones are out of service: the others are scored and
         learned without them.
     contributions : Contributions or None
         For alarms and events: the variables behind them, averaged over the event so far.

@@ -1,7 +1,7 @@
 """Sensor faults: missing values and their imputation, dead and silent sensors, glitches.
 
 A sensor that has not moved, or not come, for long is out of service: an event of its own. From
-then on its values are taken for missing: the others are judged without it, and learned.
+then on its values are taken for missing: the others are scored and learned without it.
 """
 
 from __future__ import annotations

@@ -25,9 +25,9 @@ class KernelNovelty(OutlierMixin, KernelEstimator):
 
     The error of a row is what kernel PCA of the rows learned cannot explain of it, in feature
     space, where what a component explains counts by ``λ/(λ + 1/n)``: with its variance λ against
-    that of one row among n. (It is the variance of a Gaussian process that was told the rows.)
+    that of one row among n. (It is the variance of a Gaussian process conditioned on the rows.)
     With a narrow RBF kernel the error is next to 0 where rows were and about 1 where none was,
-    whatever the shape of the region, and a few outliers among the rows do not excuse themselves.
+    whatever the shape of the region, and a few outliers among the rows keep a large error.
 
     Limits come from rows that were not learned. A row in ten (of few rows a quarter, of many never
     more than about 1,000) is held back: which ones depends on their index alone, so that the same
@@ -50,7 +50,7 @@ class KernelNovelty(OutlierMixin, KernelEstimator):
         The points that span the model; an integer is a number of centroids.
     forgetting : float
         Share of the weight of old rows left after each new row; 1 forgets nothing. Rows that are
-        held back are forgotten alike.
+        held back are forgotten the same way.
     scale : "standard" or None
         ``"standard"`` divides each column by its deviation in the first rows, which columns in
         different units need; None takes rows as they are (pixels, say).
@@ -127,7 +127,7 @@ class KernelNovelty(OutlierMixin, KernelEstimator):
     # -- learning
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from rows that are all at hand, forgetting what was learned before.
+        """Learn from an array of all rows; what was learned before is forgotten.
 
         Parameters
         ----------
@@ -251,7 +251,7 @@ class KernelNovelty(OutlierMixin, KernelEstimator):
         reference: Any = None,
         feature_names: Sequence[str] | None = None,
     ) -> list[RowExplanation]:
-        """Why rows are strange: the columns behind their errors, actual against expected values.
+        """Explain anomalous rows: contributions of columns to their errors, and expected values.
 
         As in :meth:`StreamingKernelPCA.explain`, with the errors and p-values of a detector.
 
@@ -260,7 +260,7 @@ class KernelNovelty(OutlierMixin, KernelEstimator):
         X : array of shape (n, d)
             Rows; each takes some 20 d errors of changed rows.
         n_columns : int
-            At most so many columns a row.
+            Maximum number of columns for each row.
         reference : array of shape (k, d), or None
             Rows that show the usual values and errors; None: those that the model has kept, and for
             p-values those that it has held back.
@@ -272,16 +272,15 @@ class KernelNovelty(OutlierMixin, KernelEstimator):
         list of RowExplanation
         """
         error = self.stream_.components.unexplained
-        told = self._explain(error, X, n_columns, reference, feature_names)
+        explained = self._explain(error, X, n_columns, reference, feature_names)
         if reference is not None:
-            return told
-        return [
-            replace(each, p_value=float(p)) for each, p in zip(told, self.p_values(X), strict=True)
-        ]
+            return explained
+        p_values = self.p_values(X).tolist()
+        return [replace(each, p_value=p) for each, p in zip(explained, p_values, strict=True)]
 
     @at_one_moment
     def p_values(self, X: Any) -> np.ndarray:
-        """Share of rows like those learned that are at least as strange.
+        """Fraction of rows like those learned with an error at least as large.
 
         Parameters
         ----------
