@@ -22,17 +22,17 @@ def test_what_parts_say_of_themselves() -> None:
     }
     assert landmarks.Centroids(follows=False).kind == "fixed"
     of_trackers = {
-        t.__name__: (t.sequential, t.any_blocks, getattr(t, "needs_points", False))
+        t.__name__: (t.kind, getattr(t, "needs_points", False))
         for t in (
             *(papers.LMS, papers.RLS, papers.Hebbian, papers.SubsetHebbian),
             *(trackers.Covariance, trackers.IncrementalSVD),
         )
     }
     assert of_trackers == {
-        "LMS": (True, False, True),
-        "RLS": (True, False, False),
-        "Covariance": (False, True, False),
-        "Hebbian": (True, False, False),
-        "IncrementalSVD": (False, False, False),
-        "SubsetHebbian": (True, False, False),
+        "LMS": ("sequential", True),
+        "RLS": ("sequential", False),
+        "Covariance": ("sums", False),
+        "Hebbian": ("sequential", False),
+        "IncrementalSVD": ("blocks", False),
+        "SubsetHebbian": ("sequential", False),
     }

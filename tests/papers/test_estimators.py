@@ -127,7 +127,7 @@ def test_learn_one_equals_partial_fit(name: str) -> None:
     for x in X:
         one.learn_one(x)
     np.testing.assert_array_equal(one.transform(X), model.transform(X))
-    if model.stream_.chain.tracker.sequential:  # the others show the last finished block
+    if model.stream_.chain.tracker.kind == "sequential":  # the others show the last finished block
         np.testing.assert_allclose(one.transform_one(X[0]), model.transform(X[:1])[0], atol=1e-12)
 
 

@@ -129,9 +129,8 @@ def query_rows(
         elif not _is_plain(X, estimator):
             X = _validated(estimator, X, reset=False)
         if check_finite and not all(of_tiles(all_finite, X)):
-            allowed = estimator is not None and stream.fills
             with np.errstate(invalid="ignore"):
-                assert_all_finite(X, allow_nan=allowed, estimator_name=name, input_name="X")
+                assert_all_finite(X, allow_nan=stream.fills, estimator_name=name, input_name="X")
     if X.shape[1] != stream.n_features:
         raise ValueError(
             f"X has {X.shape[1]} features, but {name} is expecting {stream.n_features} features "

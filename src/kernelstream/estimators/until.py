@@ -222,7 +222,7 @@ def require_bounds(stream: Stream) -> None:
             f"{chain.kernel} makes of a row may be of any size. Use a kernel such as 'rbf' or "
             "'cosine', or fit all rows."
         )
-    if chain.tracker.forgetting != 1.0 or chain.tracker.window is not None or chain.robust:
+    if chain.tracker.forgetting != 1.0 or chain.tracker.kind == "window" or chain.robust:
         raise ValueError(
             "fit(until=...) draws rows in any order and counts each alike: without forgetting, "
             f"window and robust=True; got {chain.tracker}, robust={chain.robust}."

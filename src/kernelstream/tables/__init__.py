@@ -1,5 +1,11 @@
 """Tables: files, pipes and data frames as blocks of numbers; schema inference, encoding.
 
+From bytes to blocks: ``files`` (which files, decompressed), ``dialect`` (how a text is written),
+``text``, ``columnar`` and ``arrays`` (readers of batches), ``schema`` and ``inference`` (types of
+columns, their encoding), ``sample`` (a uniform sample of all rows), ``source`` (all of them).
+On top of them: ``encoder`` and ``model`` for scikit-learn, ``run`` for passes over files, ``live``,
+``feeds`` and ``addresses`` for rows that come one by one.
+
 >>> import numpy as np, tempfile, os
 >>> from kernelstream import StreamingKernelPCA
 >>> from kernelstream.tables import Source

@@ -279,14 +279,13 @@ def decompressed(stored: Any, compression: str | None) -> Any:
     """
     if compression is None:
         return stored
-    if compression == ".gz":
-        return gzip.GzipFile(fileobj=stored)
-    if compression == ".bz2":
-        return bz2.BZ2File(stored)
-    if compression == ".xz":
-        return lzma.LZMAFile(stored)
-    codec = {".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}[compression]
-    return io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(stored, mode="r"), codec))
+    openers: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+    if compression in openers:
+        opened = openers[compression](stored)
+    else:
+        codec = {".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}[compression]
+        opened = pa.CompressedInputStream(pa.PythonFile(stored, mode="r"), codec)
+    return io.BufferedReader(opened, 1 << 20)
 
 
 def guess_format(start: bytes, name: str) -> str:

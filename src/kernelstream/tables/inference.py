@@ -362,12 +362,8 @@ def why_excluded(
         return "counts the rows"
     is_range = np.ptp(values) + 1 == len(values)
     is_key = named and (KEY_NAME.match(name.strip()) or KEY_NAME.match(low) or is_range)
-    return "a key: another number in every row" if is_key and is_unique(values) else ""
-
-
-def is_unique(values: np.ndarray) -> bool:
-    """Whether no two values are the same."""
-    return len(np.unique(values)) == len(values)
+    is_unique = len(np.unique(values)) == len(values)
+    return "a key: another number in every row" if is_key and is_unique else ""
 
 
 def matching(patterns: Sequence[str], names: Sequence[str], where: str) -> list[str]:

@@ -1,7 +1,7 @@
 """Uniform sample of the rows of all files, for schema inference; independent of their format.
 
 A row is drawn by a number that belongs to its place in its file. So the same rows in another format
-give the same sample.
+give the same sample. The seed is 0 in every run, whatever else is drawn.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def sample_file(reader: Reader, columns: Selection, size: int, limit: int | None
         text = b"".join(line for line in lines["line"].to_pylist() if line.count(b'"') % 2 == 0)
         return Batch.of(reader.parse(text, columns.wanted)[0])
     if isinstance(reader, ArrayReader):
-        drawn = random_numbers(0, min(limit or reader.n_rows, reader.n_rows))
+        drawn = uniforms(0, "survey", 0, min(limit or reader.n_rows, reader.n_rows))
         return reader.take(columns, np.sort(np.argsort(drawn, kind="stable")[:size]))
     return Batch.of(lowest((batch.table for batch in reader.batches(columns)), size, limit))
 
@@ -128,17 +128,12 @@ def lines_of(reader: TextReader) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch([lines], ["line"])
 
 
-def random_numbers(row: int, n: int) -> np.ndarray:
-    """Numbers of the next n rows: the same in every run, whatever else is drawn."""
-    return uniforms(0, "survey", row, n)
-
-
 def lowest(batches: Iterable[pa.RecordBatch], size: int, limit: int | None = None) -> pa.Table:
     """The rows with the lowest random numbers, in their order."""
     kept: list[pa.Table] = []
     numbers, row, below = np.zeros(0), 0, 1.0
     for batch in batches:
-        drawn = random_numbers(row, batch.num_rows)
+        drawn = uniforms(0, "survey", row, batch.num_rows)
         drawn = drawn if limit is None else drawn[: max(limit - row, 0)]
         row += batch.num_rows
         places = np.flatnonzero(drawn < below)

@@ -1,4 +1,4 @@
-"""Cells to numbers and back, and treatments in files."""
+"""Cells to numbers and back, and schemas in files."""
 
 from __future__ import annotations
 
