@@ -137,7 +137,7 @@ def test_between_two_passes_nothing_is_claimed(tmp_path: Path) -> None:
     looked = begin_first_pass(new()).learn(Rows(X))
     assert not looked.components.variances.any()
     certificate = looked.certificate
-    assert not certificate.useful and certificate.statistical.reason is not None
+    assert not certificate.details.useful and certificate.statistical.reason is not None
     model = StreamingKernelPCA(2, gamma=0.3, basis=12, batch_size=64, random_state=0)
     model.partial_fit(X).set_stream(looked)
     model.save(tmp_path / "m.safetensors")

@@ -186,7 +186,7 @@ class ProgressiveSampling:
     def _span(self, stream: Stream, read: Callable[[slice], Any], wider: int) -> AugmentedSpan:
         """The span in which the model is compared; rows widen it where the model misses much."""
         require_bounds(stream)
-        model = stream.certificate.judged
+        model = stream.certificate.model
         assert model is not None
         more = wider if residual_fraction(stream) > 0.5 * self.until else 1
         with cores():

@@ -563,15 +563,15 @@ class Stream(Value):
 
     @cached_property
     def certificate(self) -> Certificate:
-        """What is certain about batch kernel PCA of all rows: of the plain sums, as accumulated."""
+        """How far the model is from exact kernel PCA of all rows: from the sums as accumulated."""
         shown, plain = self.components, self.caught_up
         with cores(), np.errstate(over="ignore", invalid="ignore"):
             sums, observer = plain.chain.accumulated(plain.begun), plain.begun.observer
             ledger = None if observer is None else observer.ledger
-            proved = certify(sums, ledger, shown.vectors, shown.mean, shown.span)
+            details = certify(sums, ledger, shown.vectors, shown.mean, shown.span)
             model = plain.evaluated(shown)
             drawn = None if observer is None else observer.bounds_of(model)
-            return replace(proved, judged=model, told=drawn, filled=self.fills)
+            return Certificate(details, self.fills, model, drawn)
 
     def query(self, function: Callable[[Array], Array], X: Array) -> Array:
         """Apply a function of rows, in the units of the kernel, to rows in those of the data.
