@@ -63,12 +63,12 @@ def growing_stream(X: np.ndarray, sizes: list[int], out: Path) -> None:
         for n in sizes:
             model.partial_fit(X[start:n])
             start = n
-            intervals = model.certificate_.eigenvalue_intervals / n
+            intervals = model.certificate_.details.eigenvalue_intervals / n
             require_inside(f"{name}, {n} rows", intervals, truth[n])
             found.append(intervals)
             width = (intervals[0, 1] - intervals[0, 0]) / truth[n][0]
-            excess = model.certificate_.excess_bound
-            best = model.certificate_.reconstruction_error_lower_bound
+            excess = model.certificate_.details.excess_bound
+            best = model.certificate_.details.reconstruction_error_lower_bound
             print(
                 f"{name:24s} n={n:6d} width of the first {width:8.2%}  excess {excess / best:.2%}"
             )
@@ -92,7 +92,7 @@ def fitted(X: np.ndarray, sizes: list[int], out: Path) -> None:
         widths = []
         for m in sizes:
             model = StreamingKernelPCA(R, gamma=GAMMA, basis=m, certify=certify, random_state=0)
-            intervals = model.fit(X).certificate_.eigenvalue_intervals
+            intervals = model.fit(X).certificate_.details.eigenvalue_intervals
             require_inside(f"fit, {m} centroids, {certify}", intervals, exact)
             widths.append((intervals[0, 1] - intervals[0, 0]) / exact[0])
             print(f"fit, {m:4d} centroids, {certify:5s}: width of the first {widths[-1]:.2%}")
@@ -124,7 +124,7 @@ def after_a_look(X: np.ndarray, out: Path) -> None:
     for n in marks:
         model.partial_fit(X[start:n])
         start = n
-        low, high = model.certificate_.eigenvalue_intervals[0]
+        low, high = model.certificate_.details.eigenvalue_intervals[0]
         widths.append((high - low) / model.eigenvalues_[0])
         print(f"100 centroids, tight: n={n:7d} width {widths[-1]:.2%}")
     axis.plot(marks, widths, "o-", ms=4)

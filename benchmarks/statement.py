@@ -198,8 +198,8 @@ def wrong(said: ConfidenceBounds, true: Truth) -> list[str]:
 
     found = {
         "error": outside(true.error, said.reconstruction_error_interval, off),
-        "own share": outside(true.own, said.own_ratio_interval, share),
-        "best share": outside(true.best, said.explained_variance_ratio_interval, share),
+        "own share": outside(true.own, said.explained_variance_ratio_interval, share),
+        "best share": outside(true.best, said.best_explained_variance_ratio_interval, share),
         "shortfall": true.best - true.own > said.shortfall_bound + share,
         "excess": true.error - (1 - true.best) * true.total > said.excess_bound + off,
     }
@@ -224,7 +224,7 @@ def outcome(seed: int) -> Outcome:
     model, X, weights = learned(case)
     said, true = model.certificate_.statistical, truth(model, X, weights)
     proof = model.certificate_
-    low, high = proof.explained_variance_ratio_interval
+    low, high = proof.details.best_explained_variance_ratio_interval
     share = SLACK * true.scale / max(true.total, 1e-300)
     proof_wrong = not low - share <= true.best <= high + share
     return Outcome(case.words, case.size, said, true, wrong(said, true), proof_wrong)
@@ -246,7 +246,10 @@ def check(streams: int, first: int = 0) -> None:
                 f"seed {seed}: {', '.join(found.wrong)}: {found.words}\n{found.said}\n{found.true}"
             )
         kind = "all rows" if found.said.complete else f"{found.size} rows"
-        own, best = found.said.own_ratio_interval, found.said.explained_variance_ratio_interval
+        own, best = (
+            found.said.explained_variance_ratio_interval,
+            found.said.best_explained_variance_ratio_interval,
+        )
         widths.setdefault(kind, []).append(
             (own[1] - own[0], best[1] - best[0], found.said.shortfall_bound)
         )
@@ -343,10 +346,11 @@ def table(folder: Path, n_components: int = 10) -> str:
         proof = model.certificate_
         said = proof.statistical
         lines.append(
-            f"| {name} | {len(X):,} × {X.shape[1]} | {interval(said.own_ratio_interval)} "
+            f"| {name} | {len(X):,} × {X.shape[1]} "
             f"| {interval(said.explained_variance_ratio_interval)} "
-            f"| {interval(proof.explained_variance_ratio_interval)} "
-            f"| {'yes' if proof.useful else 'no'} |"
+            f"| {interval(said.best_explained_variance_ratio_interval)} "
+            f"| {interval(proof.details.best_explained_variance_ratio_interval)} "
+            f"| {'yes' if proof.details.useful else 'no'} |"
         )
         print(lines[-1], flush=True)
     return "\n".join(lines)

@@ -133,7 +133,7 @@ def line(name: str, X: np.ndarray, until: float | None, path: Path | None = None
     model.__dict__.pop("feature_names_in_", None)  # of a file: the rows below have none
     said = model.certificate_.statistical
     read = model.n_samples_seen_ + said.n_sampled if said.n_rows else len(X)
-    low, high = said.explained_variance_ratio_interval
+    low, high = said.best_explained_variance_ratio_interval
     return (
         f"| {name} | {len(X):,} × {X.shape[1]} | {until} | {read:,} | {took:.1f} | {used:.1f} "
         f"| {low:.3f} – {high:.3f} | {said.shortfall_bound:.4f} | {held_back(model, X):.4f} |"

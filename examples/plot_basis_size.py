@@ -42,7 +42,7 @@ print(models[70].certificate_)
 
 figure, axis = plt.subplots(figsize=(9, 4), layout="constrained")
 for i, m in enumerate(sizes):
-    low, high = (models[m].certificate_.eigenvalue_intervals / len(X)).T
+    low, high = (models[m].certificate_.details.eigenvalue_intervals / len(X)).T
     place = np.arange(1, R + 1) + (i - 2.5) * 0.12
     shade = plt.get_cmap("Reds")(0.35 + 0.13 * i)
     axis.vlines(place, low, high, color=shade, lw=5, label=f"{m} points")
@@ -64,8 +64,8 @@ plt.show()
 
 bound = np.array(
     [
-        models[m].certificate_.excess_bound
-        / models[m].certificate_.reconstruction_error_lower_bound
+        models[m].certificate_.details.excess_bound
+        / models[m].certificate_.details.reconstruction_error_lower_bound
         for m in sizes
     ]
 )

@@ -73,7 +73,7 @@ for model, colour, shift, label in (
     (both, RED, -0.12, "merged"),
     (alone, GREY, 0.12, "one model of all rows"),
 ):
-    low, high = 100 * (model.certificate_.eigenvalue_intervals.T / exact.eigenvalues_ - 1)
+    low, high = 100 * (model.certificate_.details.eigenvalue_intervals.T / exact.eigenvalues_ - 1)
     axis.vlines(number + shift, low, high, color=colour, lw=7, label=label)
 axis.axhline(0, color=INK, lw=1.2, label="the truth")
 axis.set(xlabel="component", ylabel="variance, % from the exact one")

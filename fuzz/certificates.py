@@ -387,7 +387,7 @@ def inside(K: np.ndarray, c: np.ndarray) -> float:
 
 def wrong(model: StreamingKernelPCA, X: np.ndarray, w: np.ndarray, center: bool) -> list[str]:
     """Every statement of the certificate that is not true of these rows."""
-    certificate = model.certificate_
+    certificate = model.certificate_.details
     intervals = np.asarray(certificate.eigenvalue_intervals)
     if not np.all(np.isfinite(intervals)):
         return []  # it says that it says nothing
@@ -404,7 +404,7 @@ def wrong(model: StreamingKernelPCA, X: np.ndarray, w: np.ndarray, center: bool)
     for i, (low, high) in enumerate(intervals):
         check(f"eigenvalue {i + 1}", float(low), truth.value(i), float(high), truth.error)
     if truth.total > 1e-11 * truth.energy:
-        low, high = certificate.explained_variance_ratio_interval
+        low, high = certificate.best_explained_variance_ratio_interval
         leading = float(truth.values[:r].sum()) / truth.total
         check("share of the variance", low, leading, high, 4 * truth.error / truth.total + 1e-13)
     best = float(truth.values[r:].sum()) / W

@@ -76,7 +76,7 @@ class Chain:
 
     @property
     def sequential(self) -> bool:
-        return self.tracker().sequential
+        return self.tracker().kind == "sequential"
 
     def rows(self, seed: int = 0, n_rows: int | None = None) -> np.ndarray:
         """Rows in the plane that jump to another region."""

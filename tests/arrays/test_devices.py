@@ -117,7 +117,9 @@ def test_standardised_and_certified_rows() -> None:
     there = model("cpu", "centroids", scale="standard", certify="tight").fit(X)
     np.testing.assert_allclose(there.transform(X), here.transform(X), rtol=0, atol=1e-7)
     np.testing.assert_allclose(
-        there.certificate_.eigenvalue_intervals, here.certificate_.eigenvalue_intervals, rtol=1e-6
+        there.certificate_.details.eigenvalue_intervals,
+        here.certificate_.details.eigenvalue_intervals,
+        rtol=1e-6,
     )
 
 

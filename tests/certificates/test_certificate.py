@@ -13,10 +13,11 @@ from kernelstream import kernels, papers, trackers
 from kernelstream.certificates import bounds, rounding
 from kernelstream.certificates.certificate import (
     Certificate,
+    GuaranteedBounds,
     as_shown,
     certify,
     evidence,
-    no_certificate,
+    no_guarantee,
     obstacle,
     weakness,
 )
@@ -87,7 +88,7 @@ def test_every_number_is_that_of_its_statement(center: bool) -> None:
     assert found.angle_bound is None  # two vectors of three
     least, most = bounds.leading_sum(known, 3)
     ratio = least / bounds.total_variance(known)[1], most / (most + best)
-    assert found.explained_variance_ratio_interval == pytest.approx(ratio, rel=1e-12)
+    assert found.best_explained_variance_ratio_interval == pytest.approx(ratio, rel=1e-12)
     np.testing.assert_array_equal(found.component_bounds, bounds.outside(known, seen, intervals))
     assert found.slack == pytest.approx(slack, rel=1e-12)
     assert found.proved and found.reason is None and found.useful
@@ -118,10 +119,10 @@ def test_one_is_the_most_that_components_explain() -> None:
     held, ledger = accumulated()
     exact = replace(ledger, energy=float(np.trace(np.asarray(held.scatter))), fresh=0.0)
     vectors, mu = shown_by(held, ledger, held.span.rank)
-    low, high = certify(held, exact, vectors, mu, held.span).explained_variance_ratio_interval
+    low, high = certify(held, exact, vectors, mu, held.span).best_explained_variance_ratio_interval
     assert 1.0 - 1e-9 < low <= 1.0 and high == 1.0
     none = certify(held, exact, vectors[:, :0], mu, held.span)
-    assert none.explained_variance_ratio_interval == pytest.approx((0.0, 0.0), abs=1e-9)
+    assert none.best_explained_variance_ratio_interval == pytest.approx((0.0, 0.0), abs=1e-9)
     assert none.eigenvalue_intervals.shape == (0, 2) and none.reason is None
 
 
@@ -141,12 +142,12 @@ def test_why_there_is_none(changed: dict[str, Any], words: str) -> None:
     found = certify(other, ledger, np.zeros((8, 2)), np.zeros(8), held.span)
     assert found.reason == reason and not found.useful
     np.testing.assert_array_equal(found.eigenvalue_intervals, [[0.0, math.inf]] * 2)
-    assert found.explained_variance_ratio_interval == (0.0, 1.0)
+    assert found.best_explained_variance_ratio_interval == (0.0, 1.0)
     assert found.reconstruction_error == found.excess_bound == found.slack == math.inf
     assert found.reconstruction_error_lower_bound == 0.0 and found.angle_bound is None
     np.testing.assert_array_equal(found.component_bounds, [1.0, 1.0])
     assert not found.proved
-    assert found.rows() == [("certificate", f"no certificate: {reason}")]
+    assert found.rows() == [("guaranteed bounds", f"none: {reason}")]
     unobserved = certify(held, None, np.zeros((8, 2)), np.zeros(8), held.span)
     assert unobserved.reason == "certify=False was given"
 
@@ -225,9 +226,10 @@ def test_statements_that_are_true_but_of_no_use() -> None:
     assert reason is not None and "many rows were folded before the basis last moved" in reason
 
 
-def table(r: int, angle: float | None, proved: bool, reason: str | None) -> Certificate:
-    return Certificate(
+def table(r: int, angle: float | None, proved: bool, reason: str | None) -> GuaranteedBounds:
+    return GuaranteedBounds(
         np.array([[1.0 + i, 2.5 + i] for i in range(r)]),
+        (0.125, 0.75),
         (0.25, 0.75),
         0.5,
         0.125,
@@ -240,32 +242,50 @@ def table(r: int, angle: float | None, proved: bool, reason: str | None) -> Cert
     )
 
 
-def test_a_certificate_in_words() -> None:
-    rows = dict(table(2, math.pi / 4, True, None).rows())
-    assert rows == {
+def test_guaranteed_bounds_in_words() -> None:
+    assert dict(table(2, math.pi / 4, True, None).rows()) == {
         "eigenvalue 1": "between 1 and 2.5",
         "eigenvalue 2": "between 2 and 3.5",
-        "explained variance ratio": "between 0.2500 and 0.7500",
         "reconstruction error": "at most 0.5",
         "best possible error": "at least 0.125",
         "above the best possible": "at most 0.375",
         "angle to the exact components": "at most 45 degrees",
-        "kind": "deterministic",
     }
     for r, hidden in ((10, 0), (11, 1), (13, 3)):
         found = table(r, None, False, "beware of it").rows()
         more = [text for name, text in found if not name]
         assert more == ([f"… and {hidden} more in eigenvalue_intervals"] if hidden else [])
-        assert (
-            "angle to the exact components",
-            "no certificate (eigenvalues not certainly apart)",
-        ) in (found)
-        assert found[-2:] == [
-            ("kind", "deterministic, but rounding was measured"),
-            ("beware", "beware of it"),
-        ]
-    lines = str(table(2, None, True, None)).splitlines()
-    assert lines[0] == "eigenvalue 1                   between 1 and 2.5"
-    html = table(2, None, True, None)._repr_html_()
-    assert html.startswith("<table><tr><th>eigenvalue 1</th><td>between 1 and 2.5</td></tr>")
-    assert str(no_certificate(1, "why")) == "certificate  no certificate: why"
+        assert ("angle to the exact components", "unknown (eigenvalues may coincide)") in found
+        assert found[-1] == ("beware", "beware of it")
+    assert table(1, None, True, None).kind == "guaranteed"
+    assert table(1, None, False, None).kind == "guaranteed, but rounding was measured"
+
+
+def test_a_certificate_in_words() -> None:
+    certificate = Certificate(table(2, None, True, None))
+    assert certificate.kind == "guaranteed" and certificate.bounds is certificate.details
+    assert certificate.rows()[:4] == [
+        ("explained by this model", "between 0.1250 and 0.7500"),
+        ("explained by the best", "between 0.2500 and 0.7500"),
+        ("kind", "guaranteed"),
+        ("eigenvalue 1", "between 1 and 2.5"),
+    ]
+    lines = str(certificate).splitlines()
+    assert lines[0] == "explained by this model        between 0.1250 and 0.7500"
+    html = certificate._repr_html_()
+    assert html.startswith("<table><tr><th>explained by this model</th><td>between 0.1250 and")
+    nothing = str(Certificate(no_guarantee(1, "why")))
+    assert nothing.splitlines()[-1] == "guaranteed bounds        none: why"
+    imputed = Certificate(table(2, None, True, None), filled=True)
+    assert imputed.rows()[-1][0] == "rows"
+
+
+def test_explained_variance_ratio_of_this_model_is_below_the_best() -> None:
+    held, ledger = accumulated()
+    found = certify(held, ledger, *shown_by(held, ledger), held.span)
+    low, high = found.explained_variance_ratio_interval
+    least, most = found.best_explained_variance_ratio_interval
+    known = evidence(held, ledger)
+    assert 0.0 < low <= least <= most == high <= 1.0
+    expected = 1.0 - found.reconstruction_error / bounds.total_variance(known)[0]
+    assert low == pytest.approx(expected, rel=1e-12)

@@ -41,13 +41,13 @@ def test_of_all_rows_the_numbers_are_computed(center: bool) -> None:
     assert said.complete and said.confidence == 1.0 and said.n_sampled == 500
     for interval, number in (
         (said.reconstruction_error_interval, true.error),
-        (said.own_ratio_interval, true.own),
-        (said.explained_variance_ratio_interval, true.best),
+        (said.explained_variance_ratio_interval, true.own),
+        (said.best_explained_variance_ratio_interval, true.best),
     ):
         assert interval[0] <= number <= interval[1]
         assert interval[1] - interval[0] < 1e-5
     assert said.shortfall_bound == pytest.approx(true.best - true.own, abs=1e-5)
-    assert "computed from all 500 rows" in str(said)
+    assert said.kind == "computed from all 500 rows"
 
 
 def test_a_model_of_other_rows_is_not_praised(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,7 +57,7 @@ def test_a_model_of_other_rows_is_not_praised(monkeypatch: pytest.MonkeyPatch) -
     far = landmarks.Landmarks(np.array([[6.0, 6.0], [7.0, 5.0], [5.0, 7.0]]))
     model = StreamingKernelPCA(2, gamma=0.5, basis=far, random_state=0).partial_fit(X)
     said = model.certificate_.statistical
-    assert said.own_ratio_interval[1] < 0.1
+    assert said.explained_variance_ratio_interval[1] < 0.1
     assert said.shortfall_bound > 0.2
     assert said.reconstruction_error_interval[0] > 0.4
 
@@ -94,7 +94,6 @@ def test_no_statement_where_there_is_no_feature_space_or_rows_were_not_read() ->
     model = StreamingKernelPCA(2, kernel="sigmoid", basis=landmarks.Landmarks(5), random_state=0)
     said = model.partial_fit(X / 10).certificate_.statistical
     assert said.reason is not None and "not known to be positive semidefinite" in said.reason
-    assert str(said).startswith("confidence bounds  none:")
     stream = StreamingKernelPCA(2, basis=5, random_state=0).partial_fit(np.tile(X, (9, 1))).stream_
     observer = stream.begun.observer
     assert observer is not None
@@ -110,13 +109,16 @@ def test_the_certificate_shows_what_says_more_and_its_kind(monkeypatch: pytest.M
     model = StreamingKernelPCA(2, gamma=0.3, basis=given, random_state=0).partial_fit(X)
     certificate = model.certificate_
     rows = dict(certificate.rows())
-    assert rows["explained variance ratio"].endswith("(99% confidence, from 500 rows)")
-    assert rows["explained by this model"].endswith("(99% confidence, from 500 rows)")
-    assert certificate.narrowest_ratio[0] == (
-        certificate.statistical.explained_variance_ratio_interval
+    assert rows["kind"] == "99% confidence, from 500 rows"
+    assert certificate.kind == "99% confidence" and certificate.bounds is certificate.statistical
+    assert certificate.best_explained_variance_ratio_interval == (
+        certificate.statistical.best_explained_variance_ratio_interval
     )
     tight = StreamingKernelPCA(2, gamma=0.1, basis="everything", random_state=0).partial_fit(X)
-    assert tight.certificate_.narrowest_ratio[1] == "deterministic"
+    assert tight.certificate_.kind == "guaranteed"
+    whole = StreamingKernelPCA(2, gamma=0.3, basis=given, random_state=0).partial_fit(X[:400])
+    assert whole.certificate_.bounds.kind == "computed from all 400 rows"
+    assert whole.certificate_.kind == "guaranteed"
 
 
 @pytest.mark.parametrize("center", [True, False])
@@ -135,7 +137,7 @@ def test_bounds_of_sample_not_compared_are_narrower(
     for compare in (False, True):
         bounds = bounds_of_sample(evaluated, compare)
         assert bounds.reason is None and not bounds.complete
-        low, high = bounds.explained_variance_ratio_interval
+        low, high = bounds.best_explained_variance_ratio_interval
         widths.append(high - low)
     assert 0.3 * widths[1] < widths[0] <= widths[1] < 1.0
 
@@ -147,11 +149,11 @@ def test_no_rows_are_compared_where_the_proof_says_more(monkeypatch: pytest.Monk
     model = StreamingKernelPCA(2, gamma=0.1, basis="everything", random_state=0).partial_fit(X)
     with monkeypatch.context() as patch:
         patch.setattr(confidence, "gram_matrix", lambda *given: pytest.fail("rows were compared"))
-        interval, kind = model.certificate_.narrowest_ratio
-    certificate = model.certificate_
-    assert (interval, kind) == (certificate.explained_variance_ratio_interval, "deterministic")
-    low, high = certificate.statistical.explained_variance_ratio_interval
-    assert interval[1] - interval[0] <= high - low
+        assert model.certificate_.bounds is model.certificate_.details
+    bounds = model.certificate_.statistical
+    low, high = model.certificate_.explained_variance_ratio_interval
+    assert model.certificate_.kind == "guaranteed"
+    assert high - low <= bounds.shortfall_bound
 
 
 def test_with_many_components_fewer_draws_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,7 +92,7 @@ def test_most_draws_are_not_compared_with_each_other(monkeypatch: pytest.MonkeyP
     bounds = confidence.bounds_of_draws(span, lambda at: X[at], 2000, 10**9, 0.99, 1)
     assert sum(values) < 2000 * (10 + 20) + 100 * (10 + 20 + 100) + 1000
     assert bounds.n_rows == 10**9 and bounds.n_sampled == 2000
-    low, high = bounds.own_ratio_interval
+    low, high = bounds.explained_variance_ratio_interval
     assert 0.0 < low < high < 1.0
 
 

@@ -34,7 +34,7 @@ def test_a_second_pass_leaves_nothing_stale(data: Path) -> None:
     one, two = learned("one.safetensors"), learned("two.safetensors")
     assert two.n_samples_seen_ == one.n_samples_seen_ == 1500
     assert two.stream_.state.moments.weight == 1500
-    assert two.certificate_.excess_bound <= one.certificate_.excess_bound
+    assert two.certificate_.details.excess_bound <= one.certificate_.details.excess_bound
 
 
 def test_options_reach_the_model(data: Path) -> None:

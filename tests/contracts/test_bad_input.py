@@ -564,16 +564,16 @@ def test_a_kernel_function_that_fails_in_the_middle(fault: str, basis: str, trac
 
 def test_an_interrupt_between_two_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     estimator = model(gamma=0.1, basis="everything", batch_size=10).partial_fit(samples.rows(33))
-    fold, calls = Chain.fold, 0
+    step, calls = Chain.step, 0
 
     def interrupted(*arguments: Any, **named: Any) -> Any:
         nonlocal calls
         calls += 1
         if calls == 3:
             raise KeyboardInterrupt
-        return fold(*arguments, **named)
+        return step(*arguments, **named)
 
-    monkeypatch.setattr(Chain, "fold", interrupted)
+    monkeypatch.setattr(Chain, "step", interrupted)
     for method in ("partial_fit", "fit"):
         calls = 0
         with unchanged(estimator), pytest.raises(KeyboardInterrupt):
@@ -662,7 +662,7 @@ def test_huge_and_tiny_streams(scale: float, kernel: str, basis: str, forgetting
 def check_scale(scale: float, kernel: str, basis: str, tracker: Any, method: str, n: int) -> None:
     """The answer for rows of order 1, in the units of the scale; or an error that says to scale."""
     k, power = SCALED[kernel]
-    if power and (tracker.sequential or basis == "distance"):
+    if power and (tracker.kind == "sequential" or basis == "distance"):
         pytest.skip("a step, and the threshold nu, are in units of k(x, x)")
     X, unseen = samples.rows(n) / 2, samples.rows(20, seed=1) / 2
     parts = {"kernel": k, "basis": BASES[basis], "tracker": tracker, "batch_size": 128}

@@ -41,8 +41,8 @@ def test_components_do_not_depend_on_the_unit(
 @pytest.mark.parametrize("unit", [1e-200, 1e-50, 1e39, 1e200])
 def test_the_certificate_scales_with_the_weights(dtype: Any, unit: float) -> None:
     rows = X.astype(dtype)
-    usual = model().fit(rows, sample_weight=WEIGHTS).certificate_
-    other = model().fit(rows, sample_weight=unit * WEIGHTS).certificate_
+    usual = model().fit(rows, sample_weight=WEIGHTS).certificate_.details
+    other = model().fit(rows, sample_weight=unit * WEIGHTS).certificate_.details
     np.testing.assert_allclose(
         other.eigenvalue_intervals / unit, usual.eigenvalue_intervals, rtol=1e-4
     )
@@ -50,7 +50,7 @@ def test_the_certificate_scales_with_the_weights(dtype: Any, unit: float) -> Non
 
 def test_weights_whose_sums_underflow_are_not_certified() -> None:
     """Below 1e-300 rounding is not relative any more."""
-    found = model().fit(X, sample_weight=1e-310 * WEIGHTS).certificate_
+    found = model().fit(X, sample_weight=1e-310 * WEIGHTS).certificate_.details
     assert "weights are so small" in str(found)
 
 

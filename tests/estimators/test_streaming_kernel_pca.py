@@ -331,7 +331,7 @@ def test_another_number_of_components_is_shown_without_a_new_fit(number):
     np.testing.assert_allclose(scores[:, :common], before[:, :common], atol=1e-12)
     back = model.inverse_transform(scores)
     assert back.shape == X.shape
-    assert model.certificate_.eigenvalue_intervals.shape == (wanted.n_components_, 2)
+    assert model.certificate_.details.eigenvalue_intervals.shape == (wanted.n_components_, 2)
     model.partial_fit(X)  # it goes on, and shows as many
     assert number != 3 or model.transform(X).shape == (600, 3)
 

@@ -264,13 +264,13 @@ def condition(model: Any) -> np.ndarray:
 
 def certificate(model: Any) -> Arrays:
     """Bounds of the certificate."""
-    found = model.certificate_
+    found = model.certificate_.details
     if not np.isfinite(found.reconstruction_error):
         return {"certificate.useful": np.array(found.useful)}
     angle = np.nan if found.angle_bound is None else found.angle_bound
     return {
         "certificate.eigenvalue_intervals": found.eigenvalue_intervals,
-        "certificate.ratio": np.array(found.explained_variance_ratio_interval),
+        "certificate.ratio": np.array(found.best_explained_variance_ratio_interval),
         # Together, because the last is the difference of the first two and rounds as they do.
         "certificate.errors": np.array(
             [

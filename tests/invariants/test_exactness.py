@@ -142,7 +142,7 @@ def test_rows_in_order_under_a_smooth_kernel(name, gamma, batch_size):
     streamed = model.partial_fit(X).eigenvalues_
     top = exact.eigenvalues_[0]
     np.testing.assert_allclose(streamed, exact.eigenvalues_, rtol=0, atol=5e-5 * top)
-    low, high = model.certificate_.eigenvalue_intervals.T
+    low, high = model.certificate_.details.eigenvalue_intervals.T
     assert np.all((low <= exact.eigenvalues_) & (exact.eigenvalues_ <= high))
     model.fit(X)
     np.testing.assert_allclose(model.eigenvalues_, exact.eigenvalues_, rtol=0, atol=1e-8 * top)
@@ -180,7 +180,7 @@ def test_merging_models_of_ordered_rows():
     exact = KernelPCA(3, kernel="rbf", gamma=1.0, eigen_solver="dense").fit(X).eigenvalues_
     merged = one.merge(two)
     np.testing.assert_allclose(merged.eigenvalues_, exact, rtol=0, atol=5e-5 * exact[0])
-    low, high = merged.certificate_.eigenvalue_intervals.T
+    low, high = merged.certificate_.details.eigenvalue_intervals.T
     assert np.all((low <= exact) & (exact <= high))
 
 

@@ -657,4 +657,7 @@ def test_a_kernel_of_ones_own_needs_no_bound_on_its_rounding(verb: str) -> None:
     model = StreamingKernelPCA(2, kernel=Cauchy(), basis=40, random_state=0)
     getattr(model, verb)(X)
     assert captured_variance(model, X[:500]) > 0.9
-    assert model.certificate_.reason == "the rounding errors of the kernel Cauchy() are not known"
+    assert (
+        model.certificate_.details.reason
+        == "the rounding errors of the kernel Cauchy() are not known"
+    )

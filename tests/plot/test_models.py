@@ -25,7 +25,7 @@ def test_scree_shows_variances_and_certified_intervals(model: StreamingKernelPCA
     ax = drawn(plot.scree(model))
     assert np.allclose([bar.get_height() for bar in ax.patches], model.explained_variance_)
     lines = ax.containers[1].lines[2][0].get_segments()
-    intervals = model.certificate_.eigenvalue_intervals / model.n_samples_seen_
+    intervals = model.certificate_.details.eigenvalue_intervals / model.n_samples_seen_
     assert np.allclose([segment[:, 1] for segment in lines], intervals)
     assert len(plot.scree(model, n_components=2).patches) == 2
 

@@ -75,7 +75,7 @@ def basis_size(found: dict[str, Any]) -> None:
     assert np.all(np.diff(found["bound"]) < 0)
     assert found["bound"][found["sizes"].index(found["chosen"])] <= 0.01
     for model in found["models"].values():
-        low, high = model.certificate_.eigenvalue_intervals.T
+        low, high = model.certificate_.details.eigenvalue_intervals.T
         assert np.all((low <= found["exact"].eigenvalues_) & (found["exact"].eigenvalues_ <= high))
 
 
@@ -96,7 +96,7 @@ def comparison(found: dict[str, Any]) -> None:
 def merge(found: dict[str, Any]) -> None:
     truth = found["exact"].eigenvalues_
     for model in (found["both"], found["alone"]):
-        low, high = model.certificate_.eigenvalue_intervals.T
+        low, high = model.certificate_.details.eigenvalue_intervals.T
         assert np.all((low <= truth) & (truth <= high))
     share = {
         name: found["metrics"].captured_variance(found[name], found["X"][::4])

@@ -14,7 +14,8 @@ from kernelstream.certificates.rounding import moved_in_float32
 from kernelstream.landmarks.base import Correction
 from kernelstream.landmarks.fixed import FixedState
 from kernelstream.landmarks.nystroem import factorise
-from kernelstream.stream.components import Components, agreement, chosen, lift, n_followed, n_shown
+from kernelstream.stream import signs
+from kernelstream.stream.components import Components, chosen, lift, n_shown
 from tests import samples
 from tests.conftest import settled_state
 
@@ -90,22 +91,6 @@ def test_how_many_are_shown() -> None:
     np.testing.assert_array_equal(wide, np.eye(3, 4) * [1.0, 1.0, 0.0, 0.0])
     none, empty = chosen(np.zeros(0), np.zeros((3, 0)), 2)
     assert not none.any() and not empty.any() and empty.shape == (3, 2)
-    assert [n_followed(r) for r in (1, 4, 10)] == [9, 13, 20]
-
-
-def test_signs_are_those_of_a_reference_that_is_near() -> None:
-    """Nearer than a cosine of 0.7, in either direction."""
-    near, far = np.array([0.72, 0.69]), np.array([0.69, 0.72])
-    reference = np.array([[1.0], [0.0]])
-    V = np.array([near, -near, far, -far, [0.0, 1.0]]).T
-    np.testing.assert_array_equal(agreement(V, reference), [1.0, -1.0, 0.0, 0.0, 0.0])
-    # of several references one is enough, and coordinates that came later are zero
-    two = np.array([[0.0, -1.0], [1.0, 0.0]])
-    wide = np.pad(V, ((0, 1), (0, 0)))
-    np.testing.assert_array_equal(agreement(wide, two), [-1.0, 1.0, 1.0, -1.0, 1.0])
-    for nothing in (None, np.zeros((2, 0))):
-        np.testing.assert_array_equal(agreement(V, nothing), np.zeros(5))
-    assert agreement(np.zeros((2, 0)), reference).shape == (0,)
 
 
 def test_the_way_from_scores_to_a_point_that_has_them() -> None:
@@ -209,13 +194,13 @@ def test_a_reference_is_turned_along_in_a_basis_twice_as_large(
 ) -> None:
     """Two components, ten whose signs are kept."""
     asked: list[int] = []
-    plain = trackers.Covariance.follow
+    plain = signs.iterated
 
-    def noted(self: Any, state: Any, moments: Any, center: bool, start: Any) -> Any:
+    def noted(C: Any, start: Any) -> Any:
         asked.append(start.shape[1])
-        return plain(self, state, moments, center, start)
+        return plain(C, start)
 
-    monkeypatch.setattr(trackers.Covariance, "follow", noted)
+    monkeypatch.setattr(signs, "iterated", noted)
     X = np.random.default_rng(6).normal(size=(400, 4))
     model = StreamingKernelPCA(2, gamma=0.3, basis=landmarks.Landmarks(X[:rank]), batch_size=100)
     model.partial_fit(X)
@@ -296,29 +281,6 @@ def test_float32_scores_of_a_rough_model_are_computed_in_float64() -> None:
     assert errors[False] > errors[True]
 
 
-def test_signs_of_columns_that_no_reference_knows() -> None:
-    """The largest score of a point is positive; columns that are not shown stay as they are."""
-    X = np.random.default_rng(10).normal(size=(60, 2))
-    model = StreamingKernelPCA(2, gamma=0.3, basis=landmarks.Landmarks(X[:5]), batch_size=60)
-    learned = model.partial_fit(X).stream_.learned
-    state = learned.state
-    assert state is not None
-    V, mean = np.linalg.qr(np.random.default_rng(11).normal(size=(5, 4)))[0], state.moments.mean
-    known = replace(learned, state=replace(state, signs=V[:, :2] * [1.0, -1.0]))
-    near = known.sign(V, mean, 2)
-    np.testing.assert_array_equal(near, V * [1.0, -1.0, 1.0, 1.0])
-    scores = learned.scores_of_points(V, mean)
-    span = state.basis.span
-    np.testing.assert_allclose(scores, (learned.chain.kernel(span.points) @ span.factor - mean) @ V)
-    largest = np.sign(scores[np.argmax(np.abs(scores), axis=0), range(4)])
-    for shown in (3, None):
-        np.testing.assert_array_equal(
-            known.sign(V, mean, shown), V * [1.0, -1.0, largest[2], largest[3]]
-        )
-    unknown = replace(learned, state=replace(state, signs=None))
-    np.testing.assert_array_equal(unknown.sign(V, mean, 1), V * largest)
-
-
 @pytest.mark.parametrize("dtype, tolerance", [("float64", 1e-10), ("float32", 2e-5)])
 def test_what_is_not_explained_is_its_definition(dtype: str, tolerance: float):
     X = np.random.default_rng(1).normal(size=(400, 3)).astype(dtype)
@@ -330,20 +292,3 @@ def test_what_is_not_explained_is_its_definition(dtype: str, tolerance: float):
     share = shown.variances / (shown.variances + 1.0 / shown.weight)
     expected = missed + np.sum(Z**2, axis=1) - (Z @ shown.vectors) ** 2 @ share
     np.testing.assert_allclose(shown.unexplained(far), expected, atol=tolerance)
-
-
-@pytest.mark.parametrize("columns", [None, 3, 10])
-def test_components_are_followed_from_a_start_that_has_as_many(columns: int | None) -> None:
-    """From fewer, or from none, all of them are computed: 2 + 8 of 40 directions."""
-    X = np.random.default_rng(0).normal(size=(2000, 4))
-    points = landmarks.Landmarks(X[:40])
-    model = StreamingKernelPCA(2, gamma=0.3, basis=points, random_state=0).partial_fit(X)
-    learned = model.stream_.caught_up.learned
-    state = settled_state(model)
-    exact = learned.chain.tracker.components(state.tracker, state.moments, True)[1][:, :10]
-    start = None if columns is None else exact[:, :columns]
-    vectors, mean = learned.followed(start)
-    assert vectors.shape == (40, 10)
-    np.testing.assert_allclose(vectors.T @ vectors, np.eye(10), atol=1e-10)
-    np.testing.assert_allclose(np.abs(np.sum(vectors * exact, axis=0))[:5], 1.0, atol=1e-6)
-    np.testing.assert_allclose(mean, state.moments.mean)

@@ -81,7 +81,7 @@ def test_a_first_pass_for_centroids_only_draws(
     monkeypatch.setattr(landmarks.Centroids, "_sample_rows", 400)
     whole = begin_second_pass(new(**options).learn(Rows(ROWS)))
     with monkeypatch.context() as patch:
-        patch.setattr(Chain, "measure", lambda *given, **named: pytest.fail("measured"))
+        patch.setattr(Chain, "step", lambda *given, **named: pytest.fail("measured"))
         looked = [in_pieces(begin_first_pass(new(**options)), ROWS, n) for n in (1, 9)]
     assert share_of_first_pass(looked[0]) < 0.5
     once, often = (begin_second_pass(stream) for stream in looked)
@@ -137,7 +137,7 @@ def test_between_two_passes_nothing_is_claimed(tmp_path: Path) -> None:
     looked = begin_first_pass(new()).learn(Rows(X))
     assert not looked.components.variances.any()
     certificate = looked.certificate
-    assert not certificate.useful and certificate.statistical.reason is not None
+    assert not certificate.details.useful and certificate.statistical.reason is not None
     model = StreamingKernelPCA(2, gamma=0.3, basis=12, batch_size=64, random_state=0)
     model.partial_fit(X).set_stream(looked)
     model.save(tmp_path / "m.safetensors")

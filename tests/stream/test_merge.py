@@ -57,7 +57,7 @@ def assert_same(a: StreamingKernelPCA, b: StreamingKernelPCA) -> None:
     probe = stream(99, 20)
     np.testing.assert_allclose(a.eigenvalues_, b.eigenvalues_, rtol=1e-11)
     np.testing.assert_allclose(np.abs(a.transform(probe)), np.abs(b.transform(probe)), atol=1e-9)
-    one, two = a.certificate_, b.certificate_
+    one, two = a.certificate_.details, b.certificate_.details
     np.testing.assert_allclose(one.eigenvalue_intervals, two.eigenvalue_intervals, rtol=1e-9)
     np.testing.assert_allclose(one.excess_bound, two.excess_bound, rtol=1e-7)
     assert a.n_samples_seen_ == b.n_samples_seen_
@@ -77,8 +77,8 @@ def test_a_shared_basis_is_as_one_stream():
     merged = fitted(X[:64]).merge(fitted(X[64:]))
     np.testing.assert_allclose(merged.eigenvalues_, whole.eigenvalues_, rtol=1e-11)
     np.testing.assert_allclose(merged.mean_coef_, whole.mean_coef_, atol=1e-9)
-    assert merged.certificate_.reconstruction_error == pytest.approx(
-        whole.certificate_.reconstruction_error, rel=1e-9
+    assert merged.certificate_.details.reconstruction_error == pytest.approx(
+        whole.certificate_.details.reconstruction_error, rel=1e-9
     )
 
 
@@ -99,7 +99,7 @@ def test_different_bases_agree_within_the_certificate(basis: landmarks.LandmarkS
     a, b, c = (fitted(rows, basis=basis, random_state=i, kernel=kernel) for i, rows in enumerate(X))
     batch = Batch(case, np.concatenate(X), np.ones(120))
     for model in (a.merge(b).merge(c), a.merge(b.merge(c)), c.merge(a).merge(b)):
-        assert wrong(case, model, model.certificate_, batch) == []
+        assert wrong(case, model, model.certificate_.details, batch) == []
         assert model.n_samples_seen_ == 120
 
 
@@ -130,7 +130,7 @@ def test_neither_model_is_changed(basis: landmarks.LandmarkStrategy):
     before = to_bytes(a), to_bytes(b)
     merged = a.merge(b)
     merged.partial_fit(stream(2))
-    assert merged.certificate_.eigenvalue_intervals.shape == (3, 2)
+    assert merged.certificate_.details.eigenvalue_intervals.shape == (3, 2)
     assert (to_bytes(a), to_bytes(b)) == before
 
 

@@ -65,9 +65,9 @@ def test_rows_that_wait_and_weights() -> None:
 
 def test_the_certificate_stays_true_and_knows_the_rounding() -> None:
     model = learned(X)
-    before = model.certificate_
+    before = model.certificate_.details
     model.remove(X[:1400])
-    after, rest = model.certificate_, learned(X[1400:]).certificate_
+    after, rest = model.certificate_.details, learned(X[1400:]).certificate_.details
     exact = StreamingKernelPCA(3, gamma=0.2, basis="everything").fit(X[1400:])
     low, high = after.eigenvalue_intervals.T
     assert np.all(low <= exact.eigenvalues_) and np.all(exact.eigenvalues_ <= high)

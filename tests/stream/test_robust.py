@@ -20,7 +20,7 @@ from kernelstream import (
 )
 from kernelstream.landmarks import Projection
 from kernelstream.stream.fit import begin_second_pass
-from kernelstream.stream.robust import Judge, first_weights, quartiles
+from kernelstream.stream.robust import RobustWeights, first_weights, quartiles
 from tests import samples
 
 SCALES = np.array([5.0, 4.0, 3.0, 1.0, 0.9, 0.8, 0.7, 0.6])
@@ -172,8 +172,8 @@ def test_a_stream_that_moves_for_good_is_followed() -> None:
     assert np.rad2deg(metrics.principal_angles(there, model).max()) < 10.0
 
 
-def judge(first: float, half: float, third: float) -> Judge:
-    return Judge(np.eye(3)[:, :1], np.zeros(3), (first, half, third), 100, 100)
+def judge(first: float, half: float, third: float) -> RobustWeights:
+    return RobustWeights(np.eye(3)[:, :1], np.zeros(3), (first, half, third), 100, 100)
 
 
 def test_the_weight_falls_with_what_is_missed_of_a_row() -> None:

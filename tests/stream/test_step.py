@@ -1,4 +1,4 @@
-"""The fold as numbers: what a block leaves in sums and signs, whichever way it went in."""
+"""The step as numbers: what a block leaves in sums and signs, alone or together with others."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ def chain_of(**parameters: Any) -> Chain:
 
 @pytest.mark.parametrize("beta", [1.0, 0.99])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_blocks_that_are_added_up_are_those_folded_one_by_one(beta: float, weighted: bool) -> None:
+def test_learn_of_several_blocks_is_that_of_each_in_turn(beta: float, weighted: bool) -> None:
     chain = chain_of(tracker=trackers.Covariance(forgetting=beta))
     weights = np.random.default_rng(1).uniform(0.5, 2.0, size=400) if weighted else None
     one = together = chain.begin(X[:100], None)
     cuts = [(a, a + 50) for a in range(0, 400, 50)]
-    blocks = [(X[a:b], None if weights is None else weights[a:b]) for a, b in cuts]
-    for rows, w in blocks:
-        one = chain.fold(one, rows, w)
-    assert not chain.adds_up(together, 50, False, False)  # signs are looked at in the first block
-    together = chain.fold(together, *blocks[0])
-    assert chain.adds_up(together, 50, False, False)
-    together = chain.fold_blocks(together, blocks[1:], frozen=False)
+    blocks = [(X[a:b], None if weights is None else weights[a:b], None) for a, b in cuts]
+    for block in blocks:
+        one = chain.learn(one, [block])
+    assert not chain.add_up(together, blocks[0], False)  # a reference for signs is due
+    together = chain.learn(together, blocks[:1])
+    assert chain.add_up(together, blocks[1], False)
+    together = chain.learn(together, blocks[1:])
     own = np.ones(400) if weights is None else weights
     left = own * beta ** np.arange(399.0, -1.0, -1.0)
     Z = chain.basis.project(chain.kernel, one.basis, X).Z
@@ -51,16 +51,6 @@ def test_blocks_that_are_added_up_are_those_folded_one_by_one(beta: float, weigh
     assert together.next_signs == one.next_signs
     assert one.signs is not None and together.signs is not None
     np.testing.assert_allclose(together.signs, one.signs, atol=1e-12)
-
-
-@pytest.mark.parametrize(("beta", "step"), [(1.0, 400), (0.99, 100), (0.9999, 400)])
-def test_the_next_reference_for_signs(beta: float, step: int) -> None:
-    chain = chain_of(tracker=trackers.Covariance(forgetting=beta))
-    state = chain.fold(chain.begin(X[:100], None), X, None)
-    assert state.n_rows == 400 and state.next_signs == 400 + step
-    before = replace(state, next_signs=401)
-    assert chain.keep_signs(before) is before
-    assert chain.keep_signs(replace(state, next_signs=400)).next_signs == 400 + step
 
 
 def test_what_a_file_may_say_of_a_chain() -> None:
@@ -89,17 +79,17 @@ def test_the_first_judge_knows_how_many_rows_it_has_seen() -> None:
     state = chain.begin(X[:200], None)
     assert state.judge is not None and state.judge.renewed_at == 200
     assert not state.judge.is_due(219) and state.judge.is_due(221)
-    after = chain.fold(state, X[:200], None)
+    after = chain.learn(state, [(X[:200], None, None)])
     assert after.judge is not None and after.judge.renewed_at == 200
-    later = chain.fold(after, X[200:221], None)
+    later = chain.learn(after, [(X[200:221], None, None)])
     assert later.judge is not None and later.judge.renewed_at == 221
 
 
 def test_a_frozen_basis_neither_learns_nor_changes() -> None:
     chain = replace(chain_of(), basis=landmarks.Centroids(20))
-    first = chain.fold(chain.begin(X[:300], None), X[:50], None)
-    blocks = [(X[a : a + 50], None) for a in range(50, 400, 50)]
-    frozen = chain.fold_blocks(first, blocks, frozen=True)
+    first = chain.learn(chain.begin(X[:300], None), [(X[:50], None, None)])
+    blocks = [(X[a : a + 50], None, None) for a in range(50, 400, 50)]
+    frozen = chain.learn(first, blocks, frozen=True)
     assert frozen.basis is first.basis and frozen.n_rows == 400
-    free = chain.fold_blocks(first, blocks, frozen=False)
+    free = chain.learn(first, blocks)
     assert len(free.basis.sample) > len(first.basis.sample) and free.n_rows == 400

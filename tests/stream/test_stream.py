@@ -43,7 +43,7 @@ def model() -> StreamingKernelPCA:
 def ask(fitted: StreamingKernelPCA) -> None:
     fitted.transform(rows(3))
     fitted.transform_one(rows(1)[0])
-    assert fitted.certificate_.eigenvalue_intervals.shape == (2, 2)
+    assert fitted.certificate_.details.eigenvalue_intervals.shape == (2, 2)
     assert fitted.eigenvalues_.shape == (2,)
 
 

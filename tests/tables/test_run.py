@@ -52,7 +52,7 @@ def test_files_are_read_twice(days: Path) -> None:
     assert learned.n_samples_seen_ == 3000 and list(found.feature_names_in_) == ["a", "b", "c"]
     explained = learned.explained_variance_ratio_
     assert np.allclose(explained, memory.explained_variance_ratio_, atol=0.01)
-    assert learned.certificate_.excess_bound <= 2 * memory.certificate_.excess_bound
+    assert learned.certificate_.details.excess_bound <= 2 * memory.certificate_.details.excess_bound
     assert np.allclose(found.transform(FRAME), found.transform(FRAME.iloc[:, [2, 0, 1]]))
     again = model(gamma=0.2).fit(Source("day*.parquet"))
     assert np.array_equal(again.estimator_.dual_coef_, learned.dual_coef_)

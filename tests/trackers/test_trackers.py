@@ -110,7 +110,7 @@ def test_forgetting_is_above_zero_and_at_most_one(tracker):
 
 def test_what_a_rule_of_ones_own_has_unless_it_says_otherwise():
     assert trackers.Tracker.forgetting == 1.0
-    assert not trackers.Tracker.sequential and not trackers.Tracker.any_blocks
+    assert trackers.Tracker.kind == "blocks"
 
 
 @pytest.mark.parametrize("name", sorted(trackers.NAMES))

@@ -33,53 +33,41 @@ from kernelstream.landmarks.nystroem import Span, transition
 UNDERFLOW = 1e6 * float(np.finfo(np.float32).tiny), 1e6 * float(np.finfo(np.float64).tiny)
 
 
-@prints_short
 @dataclass(frozen=True)
-class Certificate:
-    """What is certain about batch kernel PCA of the rows seen.
+class GuaranteedBounds:
+    """Bounds that hold for every stream: they follow from sums over all rows.
 
     Attributes
     ----------
     eigenvalue_intervals : array of shape (r, 2)
-        Each eigenvalue of batch kernel PCA (in the units of ``eigenvalues_``) lies in its interval.
+        An interval for each eigenvalue of exact kernel PCA (in the units of ``eigenvalues_``).
     explained_variance_ratio_interval : tuple of two floats
-        Share of the variance that the best r components explain.
+        Explained variance ratio of this model.
+    best_explained_variance_ratio_interval : tuple of two floats
+        Explained variance ratio of the best r components.
     reconstruction_error : float
-        Mean squared reconstruction error of this model over the rows seen, or a bound on it.
+        Upper bound on the mean squared reconstruction error of this model over the rows seen.
     reconstruction_error_lower_bound : float
         No affine subspace of dimension r has a smaller error.
     excess_bound : float
         The model's error is at most this much above the best possible.
     angle_bound : float or None
         Largest angle, in radians, between the spans of our components and the exact ones; None
-        where the eigenvalues are not certainly apart.
+        if the eigenvalues are not known to be separate.
     component_bounds : array of shape (r,)
-        Squared length of the part of each exact component that lies outside the span of the basis
-        points (Honeine's Theorem 5, with the actual residuals).
+        Squared length of the part of each exact component that lies outside the span of the
+        landmarks (Honeine's Theorem 5, with the actual residuals).
     slack : float
-        Allowance for rounding, relative to the mean energy; it is inside all numbers above.
+        Allowance for rounding, relative to the mean squared norm; it is inside all bounds above.
     proved : bool
         Whether the allowance for rounding was derived (float64) or measured (float32).
     reason : str or None
-        Why there is no certificate, or why it is of no use; None when all is well.
-    filled : bool
-        Whether missing values may have been filled: all statements are then of the filled rows.
-    statistical : ConfidenceBounds
-        What a sample of the rows says with a stated confidence, whether or not there is a proof.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernelstream import StreamingKernelPCA
-    >>> X = np.random.default_rng(0).normal(size=(1000, 3))
-    >>> model = StreamingKernelPCA(2, gamma=0.1, certify="tight", random_state=0).fit(X)
-    >>> bound = model.certificate_
-    >>> bool(bound.excess_bound < 0.05 * bound.reconstruction_error)
-    True
+        Why there are no bounds, or why they are too loose to be useful; None otherwise.
     """
 
     eigenvalue_intervals: np.ndarray
     explained_variance_ratio_interval: tuple[float, float]
+    best_explained_variance_ratio_interval: tuple[float, float]
     reconstruction_error: float
     reconstruction_error_lower_bound: float
     excess_bound: float
@@ -88,98 +76,133 @@ class Certificate:
     slack: float
     proved: bool
     reason: str | None
-    filled: bool = False
-    judged: EvaluatedModel | None = field(default=None, repr=False, compare=False)
-    told: ConfidenceBounds | None = field(default=None, repr=False, compare=False)
-
-    @cached_property
-    def statistical(self) -> ConfidenceBounds:
-        """What a sample of the rows says with a stated confidence; computed when asked for."""
-        if self.told is not None:
-            return self.told
-        return no_bounds("no model") if self.judged is None else bounds_of_sample(self.judged)
 
     @property
     def useful(self) -> bool:
-        """Whether the statements say something."""
+        """Whether the bounds are tight enough to say something."""
         return self.reason is None
 
     @property
-    def narrowest_ratio(self) -> tuple[tuple[float, float], str]:
-        """The narrower interval for the share that the best r components explain, and its kind.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from kernelstream import StreamingKernelPCA
-        >>> X = np.random.default_rng(0).normal(size=(900, 3))
-        >>> model = StreamingKernelPCA(2, gamma=0.1, random_state=0).partial_fit(X)
-        >>> model.certificate_.narrowest_ratio[1]
-        'computed from all 900 rows'
-        """
-        proved = self.explained_variance_ratio_interval
-        if self.told is None and self.judged is not None and not is_complete(self.judged):
-            low, high = bounds_of_sample(self.judged, False).explained_variance_ratio_interval
-            if high - low >= proved[1] - proved[0]:
-                return proved, self.kind  # bounds that take a second could not be narrower
-        said = self.statistical
-        known = said.explained_variance_ratio_interval
-        wider = said.reason is not None or proved[1] - proved[0] <= known[1] - known[0]
-        # a proof is about the rows that were learned, and those may be few of all
-        return (proved, self.kind) if wider and not said.n_rows else (known, said.kind)
-
-    @property
     def kind(self) -> str:
-        """How the proof's numbers are known, in words."""
-        return "deterministic" if self.proved else "deterministic, but rounding was measured"
+        """How the bounds are known, in words."""
+        return "guaranteed" if self.proved else "guaranteed, but rounding was measured"
 
     def rows(self) -> list[tuple[str, str]]:
-        """The statements in words, as pairs: of a proof and of a sample the one that says more."""
-        said = self.statistical
-        if said.n_rows:
-            return said.rows()
+        """The bounds in words, as pairs."""
         if not np.all(np.isfinite(self.eigenvalue_intervals)):
-            nothing = [("certificate", f"no certificate: {self.reason}")]
-            return nothing if said.reason is not None else [*nothing, *said.rows()]
-        found = [
+            return [("guaranteed bounds", f"none: {self.reason}")]
+        rows = [
             (f"eigenvalue {i}", f"between {low:.6g} and {high:.6g}")
             for i, (low, high) in enumerate(self.eigenvalue_intervals[:10], 1)
         ]
-        hidden = len(self.eigenvalue_intervals) - len(found)
+        hidden = len(self.eigenvalue_intervals) - len(rows)
         if hidden > 0:
-            found.append(("", f"… and {hidden} more in eigenvalue_intervals"))
-        (low, high), of_ratio = self.narrowest_ratio
-        ratio = f"between {low:.4f} and {high:.4f}"
-        angle = "no certificate (eigenvalues not certainly apart)"
+            rows.append(("", f"… and {hidden} more in eigenvalue_intervals"))
+        angle = "unknown (eigenvalues may coincide)"
         if self.angle_bound is not None:
             angle = f"at most {math.degrees(self.angle_bound):.3g} degrees"
-        error = f"at most {self.reconstruction_error:.6g}"
-        excess = f"at most {self.excess_bound:.6g}"
-        kind = self.kind
-        if said.reason is None:
-            least, most = said.reconstruction_error_interval
-            own = "between {:.4f} and {:.4f}".format(*said.own_ratio_interval)
-            found.append(("explained by this model", f"{own} ({said.kind})"))
-            if of_ratio == said.kind:
-                ratio += f" ({said.kind})"
-            if most < self.reconstruction_error:
-                error = f"between {least:.6g} and {most:.6g} ({said.kind})"
-            if said.excess_bound < self.excess_bound:
-                excess = f"at most {said.excess_bound:.6g} ({said.kind})"
-            kind += ", where nothing else is said"
-        found += [
-            ("explained variance ratio", ratio),
-            ("reconstruction error", error),
+        rows += [
+            ("reconstruction error", f"at most {self.reconstruction_error:.6g}"),
             ("best possible error", f"at least {self.reconstruction_error_lower_bound:.6g}"),
-            ("above the best possible", excess),
+            ("above the best possible", f"at most {self.excess_bound:.6g}"),
             ("angle to the exact components", angle),
-            ("kind", kind),
         ]
+        return rows if self.reason is None else [*rows, ("beware", self.reason)]
+
+
+@prints_short
+@dataclass(frozen=True)
+class Certificate:
+    """How far a model is from exact kernel PCA of the rows seen.
+
+    Attributes
+    ----------
+    details : GuaranteedBounds
+        Bounds that hold for every stream: eigenvalues, errors, angles.
+    statistical : ConfidenceBounds
+        Bounds from a sample of the rows.
+    bounds : GuaranteedBounds or ConfidenceBounds
+        The narrower of the two.
+    explained_variance_ratio_interval : tuple of two floats
+        Lower and upper bound of the explained variance ratio of this model.
+    best_explained_variance_ratio_interval : tuple of two floats
+        Lower and upper bound of the explained variance ratio of the best r components.
+    kind : str
+        ``"guaranteed"``, or the confidence with which the two hold, such as ``"99% confidence"``.
+    filled : bool
+        Whether missing values may have been imputed: all bounds are then about the imputed rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import StreamingKernelPCA
+    >>> X = np.random.default_rng(0).normal(size=(9000, 3))
+    >>> model = StreamingKernelPCA(5, gamma=0.1, basis=40, random_state=0).partial_fit(X)
+    >>> certificate = model.certificate_
+    >>> low, high = certificate.explained_variance_ratio_interval
+    >>> bool(high - low < 0.05), certificate.kind
+    (True, '99% confidence')
+    """
+
+    details: GuaranteedBounds
+    filled: bool = False
+    model: EvaluatedModel | None = field(default=None, repr=False, compare=False)
+    drawn: ConfidenceBounds | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def statistical(self) -> ConfidenceBounds:
+        """Bounds from a sample of the rows; computed when asked for."""
+        if self.drawn is not None:
+            return self.drawn
+        return no_bounds("no model") if self.model is None else bounds_of_sample(self.model)
+
+    @cached_property
+    def bounds(self) -> GuaranteedBounds | ConfidenceBounds:
+        """The narrower bounds; those from draws of all rows, where most were not read."""
+        if self.drawn is not None:
+            return self.drawn
+        width = width_of(self.details)
+        if self.model is not None and not is_complete(self.model):
+            # Without the best subspace, which takes a second to bound.
+            least = width_of(bounds_of_sample(self.model, compare=False))
+            if least >= width:
+                return self.details
+        return self.statistical if width_of(self.statistical) < width else self.details
+
+    @property
+    def explained_variance_ratio_interval(self) -> tuple[float, float]:
+        """Lower and upper bound of the explained variance ratio of this model."""
+        return self.bounds.explained_variance_ratio_interval
+
+    @property
+    def best_explained_variance_ratio_interval(self) -> tuple[float, float]:
+        """Lower and upper bound of the explained variance ratio of the best r components."""
+        return self.bounds.best_explained_variance_ratio_interval
+
+    @property
+    def kind(self) -> str:
+        """Whether the bounds are guaranteed, or with which confidence they hold."""
+        bounds = self.bounds
+        if isinstance(bounds, GuaranteedBounds) or bounds.complete:
+            return "guaranteed"
+        return f"{100 * bounds.confidence:.4g}% confidence"
+
+    def rows(self) -> list[tuple[str, str]]:
+        """The certificate in words, as pairs."""
+        (low, high), (least, most) = (
+            self.explained_variance_ratio_interval,
+            self.best_explained_variance_ratio_interval,
+        )
+        rows = [
+            ("explained by this model", f"between {low:.4f} and {high:.4f}"),
+            ("explained by the best", f"between {least:.4f} and {most:.4f}"),
+            ("kind", self.bounds.kind),
+        ]
+        if self.drawn is None:  # else details are about the rows that were learned
+            rows += self.details.rows()
         if self.filled:
-            found.append(("rows", "as they were filled: missing values are the model's"))
-        if self.reason is not None:
-            found.append(("beware", self.reason))
-        return found
+            rows.append(("rows", "as they were imputed: missing values are the model's"))
+        return rows
 
     def __str__(self) -> str:
         width = max(len(name) for name, _ in self.rows())
@@ -190,38 +213,48 @@ class Certificate:
         return f"<table>{cells}</table>"
 
 
+def width_of(bounds: GuaranteedBounds | ConfidenceBounds) -> float:
+    """From the lower bound of this model to the upper bound of the best."""
+    if isinstance(bounds, ConfidenceBounds) and bounds.reason is not None:
+        return math.inf
+    high = bounds.best_explained_variance_ratio_interval[1]
+    return high - bounds.explained_variance_ratio_interval[0]
+
+
 def certify(
     sums: Accumulated,
     ledger: Ledger | None,
     vectors: Array,
     mean: Array,
     shown_in: Span,
-) -> Certificate:
-    """The certificate of what was accumulated, for the components that a query is shown.
+) -> GuaranteedBounds:
+    """The bounds that follow from what was accumulated, for the components that a query is shown.
 
     Their vectors and mean may stand in another span, ``shown_in``, with corrected moments; the
     known difference between the two is added.
     """
     r = int(vectors.shape[1])
     if ledger is None:
-        return no_certificate(r, "certify=False was given")
+        return no_guarantee(r, "certify=False was given")
     problem = obstacle(sums, ledger)
     if problem is not None:
-        return no_certificate(r, problem)
+        return no_guarantee(r, problem)
     known, seen = evidence(sums, ledger), as_shown(sums, ledger, vectors, mean, shown_in)
     single = rounding.in_float32(sums.span.projector)
     if not known.slack + seen.error * known.energy < known.energy:
-        return no_certificate(r, "rounding errors are as large as the data; see the documentation")
+        return no_guarantee(r, "rounding errors are as large as the data; see the documentation")
     intervals = bounds.eigenvalues(known, r)
     error, best = bounds.own_error(known, seen), bounds.best_error(known, r)
     least, most = bounds.leading_sum(known, r)
-    variance = bounds.total_variance(known)[1]
-    certificate = Certificate(
+    lowest, highest = bounds.total_variance(known)
+    high = min(1.0, most / (most + best))  # above zero: the slack is in it
+    # The variance that this model does not explain is at most its error.
+    own = min(high, max(0.0, 1.0 - error / lowest)) if lowest > 0 else 0.0
+    low = min(high, least / highest) if highest > 0 else 0.0
+    found = GuaranteedBounds(
         eigenvalue_intervals=intervals * known.weight,
-        explained_variance_ratio_interval=(
-            min(1.0, least / variance) if variance > 0 else 0.0,
-            min(1.0, most / (most + best)),  # above zero: the slack is in it
-        ),
+        explained_variance_ratio_interval=(own, high),
+        best_explained_variance_ratio_interval=(max(own, low), high),
         reconstruction_error=error,
         reconstruction_error_lower_bound=best,
         excess_bound=max(error - best, 0.0),
@@ -231,10 +264,10 @@ def certify(
         proved=ledger.deviation == 0 and not single,
         reason=weakness(known, intervals),
     )
-    numbers = (*certificate.eigenvalue_intervals.ravel(), error, best, least, most)
+    numbers = (*found.eigenvalue_intervals.ravel(), error, best, least, most)
     if not np.all(np.isfinite(numbers)):
-        return no_certificate(r, "the numbers leave the range of float64")
-    return certificate
+        return no_guarantee(r, "the numbers leave the range of float64")
+    return found
 
 
 def evidence(sums: Accumulated, ledger: Ledger) -> Evidence:
@@ -302,11 +335,12 @@ def weakness(known: Evidence, intervals: np.ndarray) -> str | None:
     )
 
 
-def no_certificate(r: int, reason: str) -> Certificate:
-    """A certificate that states nothing but why."""
-    return Certificate(
+def no_guarantee(r: int, reason: str) -> GuaranteedBounds:
+    """Bounds that say nothing but why."""
+    return GuaranteedBounds(
         eigenvalue_intervals=np.tile([0.0, math.inf], (r, 1)),
         explained_variance_ratio_interval=(0.0, 1.0),
+        best_explained_variance_ratio_interval=(0.0, 1.0),
         reconstruction_error=math.inf,
         reconstruction_error_lower_bound=0.0,
         excess_bound=math.inf,

@@ -57,9 +57,9 @@ class ConfidenceBounds:
         Whether these are all rows: then the bounds are guaranteed, up to rounding.
     reconstruction_error_interval : tuple of two floats
         Mean squared reconstruction error of this model over all rows seen.
-    own_ratio_interval : tuple of two floats
-        Explained variance ratio of this model.
     explained_variance_ratio_interval : tuple of two floats
+        Explained variance ratio of this model.
+    best_explained_variance_ratio_interval : tuple of two floats
         Explained variance ratio of the best r components.
     shortfall_bound : float
         The explained variance ratio of this model is at most this much below the best.
@@ -78,7 +78,7 @@ class ConfidenceBounds:
     >>> X = np.random.default_rng(0).normal(size=(9000, 3))
     >>> model = StreamingKernelPCA(5, gamma=0.1, basis=40, random_state=0).partial_fit(X)
     >>> bounds = model.certificate_.statistical
-    >>> low, high = bounds.own_ratio_interval
+    >>> low, high = bounds.explained_variance_ratio_interval
     >>> bool(high - low < 0.05 and bounds.shortfall_bound < 0.05)
     True
     """
@@ -87,8 +87,8 @@ class ConfidenceBounds:
     n_sampled: int
     complete: bool
     reconstruction_error_interval: tuple[float, float]
-    own_ratio_interval: tuple[float, float]
     explained_variance_ratio_interval: tuple[float, float]
+    best_explained_variance_ratio_interval: tuple[float, float]
     shortfall_bound: float
     excess_bound: float
     reason: str | None = None
@@ -101,28 +101,6 @@ class ConfidenceBounds:
             return f"computed from all {self.n_sampled:,} rows"
         drawn = f" drawn from {self.n_rows:,}" if self.n_rows else ""
         return f"{100 * self.confidence:.4g}% confidence, from {self.n_sampled:,} rows{drawn}"
-
-    def rows(self) -> list[tuple[str, str]]:
-        """The bounds in words, as pairs."""
-        if self.reason is not None:
-            return [("confidence bounds", f"none: {self.reason}")]
-        error, own, best = (
-            self.reconstruction_error_interval,
-            self.own_ratio_interval,
-            self.explained_variance_ratio_interval,
-        )
-        return [
-            ("reconstruction error", f"between {error[0]:.6g} and {error[1]:.6g}"),
-            ("explained by this model", f"between {own[0]:.4f} and {own[1]:.4f}"),
-            ("explained variance ratio", f"between {best[0]:.4f} and {best[1]:.4f}"),
-            ("below the best possible share", f"at most {self.shortfall_bound:.4f}"),
-            ("above the best possible error", f"at most {self.excess_bound:.6g}"),
-            ("kind", self.kind),
-        ]
-
-    def __str__(self) -> str:
-        width = max(len(name) for name, _ in self.rows())
-        return "\n".join(f"{name:<{width}}  {text}" for name, text in self.rows())
 
 
 def no_bounds(reason: str) -> ConfidenceBounds:
@@ -250,8 +228,8 @@ def combine_bounds(
             max(0.0, limits.error[0] - rounding),
             limits.error[1] + rounding,
         ),
-        own_ratio_interval=own,
-        explained_variance_ratio_interval=(own[0], best),
+        explained_variance_ratio_interval=own,
+        best_explained_variance_ratio_interval=(own[0], best),
         shortfall_bound=shortfall,
         excess_bound=max(0.0, excess) + rounding,
         n_rows=n_rows,
@@ -290,8 +268,8 @@ def bounds_of_sample(model: EvaluatedModel, compare: bool = True) -> ConfidenceB
         bounds = evaluated_on_sample(model, compare)
     numbers = (
         *bounds.reconstruction_error_interval,
-        *bounds.own_ratio_interval,
         *bounds.explained_variance_ratio_interval,
+        *bounds.best_explained_variance_ratio_interval,
     )
     if not np.all(np.isfinite(numbers)):
         return no_bounds("the numbers leave the range of float64")
@@ -405,8 +383,8 @@ def computed(
         n_sampled=len(p),
         complete=True,
         reconstruction_error_interval=(max(0.0, error - off), error + off),
-        own_ratio_interval=own_ratio,
-        explained_variance_ratio_interval=best_ratio,
+        explained_variance_ratio_interval=own_ratio,
+        best_explained_variance_ratio_interval=best_ratio,
         shortfall_bound=max(0.0, best_ratio[1] - own_ratio[0]),
         excess_bound=max(0.0, error - (total - most)) + 2 * off,
     )

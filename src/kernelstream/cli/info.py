@@ -126,7 +126,7 @@ def facts_of(stored: Stored, path: Path) -> dict[str, Any]:
     """Everything about a model, for machines."""
     estimator, stream = stored.estimator, stored.stream
     certificate, shown = stored.stream.certificate, stored.components
-    finite = np.isfinite(certificate.eigenvalue_intervals).all()
+    finite = np.isfinite(certificate.details.eigenvalue_intervals).all()
     weight = shown.weight
     return {
         **file_facts(path, type(estimator).__name__, stored.release),
@@ -152,18 +152,18 @@ def facts_of(stored: Stored, path: Path) -> dict[str, Any]:
         "explained_variance": shown.variances.tolist(),
         "explained_variance_ratio": shown.explained_variance_ratio.tolist(),
         "certificate": {
-            "useful": certificate.useful,
-            "reason": certificate.reason,
-            "variance_intervals": (certificate.eigenvalue_intervals / weight).tolist()
+            "useful": certificate.details.useful,
+            "reason": certificate.details.reason,
+            "variance_intervals": (certificate.details.eigenvalue_intervals / weight).tolist()
             if finite
             else None,
-            "explained_variance_ratio_interval": list(
-                certificate.explained_variance_ratio_interval
+            "best_explained_variance_ratio_interval": list(
+                certificate.best_explained_variance_ratio_interval
             ),
-            "reconstruction_error": certificate.reconstruction_error if finite else None,
-            "excess_bound": certificate.excess_bound if finite else None,
-            "angle_bound": certificate.angle_bound,
-            "proved": certificate.proved,
+            "reconstruction_error": certificate.details.reconstruction_error if finite else None,
+            "excess_bound": certificate.details.excess_bound if finite else None,
+            "angle_bound": certificate.details.angle_bound,
+            "proved": certificate.details.proved,
             "statistical": statement_facts(stream),
         },
     }
@@ -201,8 +201,10 @@ def statement_facts(stream: Stream) -> dict[str, Any]:
         "reconstruction_error_interval": list(said.reconstruction_error_interval)
         if known
         else None,
-        "own_ratio_interval": list(said.own_ratio_interval) if known else None,
         "explained_variance_ratio_interval": list(said.explained_variance_ratio_interval)
+        if known
+        else None,
+        "best_explained_variance_ratio_interval": list(said.best_explained_variance_ratio_interval)
         if known
         else None,
         "shortfall_bound": said.shortfall_bound if known else None,

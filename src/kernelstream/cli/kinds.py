@@ -84,7 +84,7 @@ def kernel_pca(given: FitArguments) -> StreamingKernelPCA:
     tracker = parameters.pop("tracker", None) or trackers.resolve("covariance")
     forget(tracker, given.forgetting)
     kernel, gamma = kernel_of(given)
-    needs_number = tracker.sequential or parameters.get("robust")
+    needs_number = tracker.kind == "sequential" or parameters.get("robust")
     usual = FIXED_COMPONENTS if needs_number else COMPONENTS
     return checked(
         StreamingKernelPCA,

@@ -340,11 +340,13 @@ def component_facts(stored: Stored) -> tuple[dict[str, Any], list[tuple[str, str
     components = stored.components
     count = int(components.variances.shape[0])
     ratio = float(components.explained_variance_ratio.sum())
-    (low, high), kind = stored.stream.certificate.narrowest_ratio
+    certificate = stored.stream.certificate
+    low, high = certificate.best_explained_variance_ratio_interval
+    kind = certificate.bounds.kind
     facts = {
         "components": count,
         "explained_variance_ratio": ratio,
-        "explained_variance_ratio_interval": [low, high],
+        "best_explained_variance_ratio_interval": [low, high],
         "kind": kind,
     }
     lines = [

@@ -276,7 +276,7 @@ class KernelEstimator(StreamEstimator):
     def _n_components_for(self, tracker: trackers.Tracker) -> int | float | None:
         """The number of components that the parameters mean, for a tracker."""
         wanted = getattr(self, "n_components", None)
-        if "components" in self._chosen_later() and not tracker.sequential:
+        if "components" in self._chosen_later() and tracker.kind != "sequential":
             wanted = None
         return checked_n_components(wanted, tracker)
 
@@ -328,9 +328,9 @@ def suitable_batch_size(
 ) -> int:
     """Rows in a block that suit the parts, and fill a GPU where the result allows any blocks."""
     on_host, most = BLOCK_ROWS[basis.kind]
-    if tracker.sequential:
+    if tracker.kind == "sequential":
         on_host = min(on_host, 256)
-    if not tracker.any_blocks:
+    if tracker.kind not in ("sums", "window"):
         return on_host
     return min(preferred_rows(X, device, basis.size, on_host), max(most, on_host))
 
@@ -340,7 +340,7 @@ def checked_n_components(n_components: Any, tracker: trackers.Tracker) -> int | 
     if isinstance(n_components, numbers.Integral) and not isinstance(n_components, bool):
         if int(n_components) >= 1:
             return int(n_components)
-    elif tracker.sequential:
+    elif tracker.kind == "sequential":
         raise ValueError(
             f"The tracker {tracker} learns a fixed number of components from the first row on: "
             f"give n_components as an integer, got {n_components!r}."

@@ -415,7 +415,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         row = inputs.query_rows(stream, block_of_one(x))
         row = cast(row, getattr(namespace_of(row), stream.dtype))
         state = stream.state
-        current = stream.chain.tracker.sequential or state is None or not state.n_rows
+        current = stream.chain.tracker.kind == "sequential" or state is None or not state.n_rows
         shown = stream.components if current else stream.learned.components
         return queries.in_pieces(stream, shown.scores, row)[0, :]
 

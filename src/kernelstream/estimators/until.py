@@ -186,7 +186,7 @@ class ProgressiveSampling:
     def _span(self, stream: Stream, read: Callable[[slice], Any], wider: int) -> AugmentedSpan:
         """The span in which the model is compared; rows widen it where the model misses much."""
         require_bounds(stream)
-        model = stream.certificate.judged
+        model = stream.certificate.model
         assert model is not None
         more = wider if residual_fraction(stream) > 0.5 * self.until else 1
         with cores():
@@ -222,7 +222,7 @@ def require_bounds(stream: Stream) -> None:
             f"{chain.kernel} makes of a row may be of any size. Use a kernel such as 'rbf' or "
             "'cosine', or fit all rows."
         )
-    if chain.tracker.forgetting != 1.0 or chain.tracker.window is not None or chain.robust:
+    if chain.tracker.forgetting != 1.0 or chain.tracker.kind == "window" or chain.robust:
         raise ValueError(
             "fit(until=...) draws rows in any order and counts each alike: without forgetting, "
             f"window and robust=True; got {chain.tracker}, robust={chain.robust}."

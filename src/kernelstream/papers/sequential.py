@@ -44,23 +44,22 @@ class Sequential(trackers.Tracker[S]):
     type of the state, as a rule a :class:`SequentialState`.
     """
 
-    sequential = True
-    holds_vectors = True
+    kind = "sequential"
     #: Whether ``update`` needs the landmarks in their own coordinates.
     needs_points = False
 
     def learn(
         self,
         state: S,
-        Z: Array,
+        block: trackers.CoordinateBlock,
         weights: Array | None,
-        admitted: tuple[int, ...],
         before: trackers.Moments | None,
-        points: Callable[[], Array],
+        landmarks: Callable[[], Array],
     ) -> S:
         """Center the rows of a block, unless ``before`` is None, and learn them."""
-        rows = Z if before is None else self.centered(Z, weights, before)
-        return self.update(state, rows, weights, admitted, points() if self.needs_points else None)
+        rows = block.Z if before is None else self.centered(block.Z, weights, before)
+        points = landmarks() if self.needs_points else None
+        return self.update(state, rows, weights, block.admitted, points)
 
     def centered(self, Z: Array, weights: Array | None, before: trackers.Moments) -> Array:
         """Each row less the mean of all rows up to it."""

@@ -79,8 +79,8 @@ def certified_variances(model: StreamingKernelPCA, shares: bool = False) -> np.n
     With ``shares`` they are shares of the total variance.
     """
     certificate = model.certificate_
-    if not certificate.useful:
+    if not certificate.details.useful:
         return None
     components = model.stream_.components
-    intervals = certificate.eigenvalue_intervals / components.weight
+    intervals = certificate.details.eigenvalue_intervals / components.weight
     return intervals / components.total_variance if shares else intervals

@@ -10,9 +10,8 @@ import numpy as np
 
 from kernelstream.arrays.namespaces import (
     Array,
-    canonical_signs,
     cast,
-    like,
+    dtype_name,
     namespace_of,
     padded,
     row_norms_squared,
@@ -27,12 +26,12 @@ from kernelstream.landmarks.base import Correction, KeptCorrection
 from kernelstream.landmarks.fixed import FixedState
 from kernelstream.serialization import stored
 from kernelstream.serialization.part import Value
+from kernelstream.stream import signs
 from kernelstream.stream.state import State
 
 if TYPE_CHECKING:
     from kernelstream.stream.step import Chain
 
-KEEPS_SIGN = 0.7  # a component keeps its sign while its cosine to the reference is above this
 VISIBLE = 1e-3  # share of its deviation by which rounding may move a score
 NO_VARIANCE = 1e-12  # variance of a component, relative to the first, that is rounding only
 
@@ -152,7 +151,8 @@ class Components:
         array of shape (n, r)
             The scores.
         """
-        rows = to_float64(X) if self._rough else X
+        single = dtype_name(X) == "float32"
+        rows = to_float64(X) if single and self._rough else X
         K = self.kernel.block(rows, self.span.prepared(self.kernel, rows))
         scores = K @ cast(self.dual_coef, K.dtype)
         return cast(scores - cast(self.intercept, K.dtype)[None, :], X.dtype)
@@ -260,7 +260,7 @@ class Learned(Value):
         """The components of a state, as many as were asked for."""
         chain, state = self.chain, self._state()
         sample = None
-        if not chain.tracker.sequential:
+        if chain.tracker.kind != "sequential":
             sample = state.basis.correction(chain.kernel)
         values, vectors, mean = self.solve(sample)
         weight = state.moments.weight
@@ -282,7 +282,7 @@ class Learned(Value):
             mean=mean,
             total_variance=total_variance,
             weight=weight,
-            orthonormal=not chain.tracker.sequential,
+            orthonormal=chain.tracker.kind != "sequential",
             inputs=self.input_moments(vectors, mean, sample),
         )
 
@@ -324,65 +324,11 @@ class Learned(Value):
         values, vectors, mean = chain.tracker.components(
             state.tracker, state.moments, chain.center, self.correction(sample)
         )
-        if chain.tracker.sequential:
+        if chain.tracker.kind == "sequential":
             return values, vectors, mean
         if isinstance(chain.n_components, int):
             values, vectors = values[: chain.n_components], vectors[:, : chain.n_components]
-        return values, self.sign(vectors, mean), mean
-
-    def sign_reference(self) -> Array:
-        """Present components with their signs, a few more than are shown, for those to come."""
-        r = self.chain.n_components
-        vectors, mean = self.followed(self._state().signs)
-        return self.sign(vectors, mean, r if isinstance(r, int) else None)
-
-    def followed(self, start: Array | None) -> tuple[Array, Array]:
-        """Present components, a few more than are shown, and the mean.
-
-        From a start with as many, where the basis is much larger, by a few steps of subspace
-        iteration: a sign needs no more, and an eigenvalue problem costs as much as some blocks of
-        rows.
-        """
-        chain, state = self.chain, self._state()
-        r, rank = chain.n_components, state.basis.span.rank
-        kept = n_followed(r) if isinstance(r, int) else rank
-        if start is not None and 2 * kept <= rank and int(start.shape[1]) == kept:
-            start = padded(start, (rank, kept))
-            return chain.tracker.follow(state.tracker, state.moments, chain.center, start)
-        _, vectors, mean = chain.tracker.components(state.tracker, state.moments, chain.center)
-        return vectors[:, : min(kept, int(vectors.shape[1]))], mean
-
-    def sign(self, vectors: Array, mean: Array, shown_columns: int | None = None) -> Array:
-        """Columns with the sign of the reference component they are nearest to.
-
-        Where there is none near, the largest score of a basis point becomes positive; it is looked
-        for only if one of the first ``shown_columns`` needs it.
-        """
-        state = self._state()
-        flip = agreement(vectors, state.signs)
-        undecided = to_host(flip) == 0
-        if not undecided[:shown_columns].any():
-            flip = flip + like(undecided, flip, flip.dtype)
-        else:
-            shown = self.scores_of_points(vectors, mean)
-            flip = namespace_of(flip).where(flip == 0, canonical_signs(shown), flip)
-        return vectors * flip[None, :]
-
-    def scores_of_points(self, vectors: Array, mean: Array) -> Array:
-        """Scores of the landmarks.
-
-        Unlike the coordinates they do not depend on the order of the points: a sign that is read
-        off them is the same for the same rows in another order, and that of scikit-learn's
-        KernelPCA.
-        """
-        chain, state = self.chain, self._state()
-        span = state.basis.span
-        return span.gram(chain.kernel) @ (span.factor @ vectors) - (mean @ vectors)[None, :]
-
-
-def n_followed(r: int) -> int:
-    """Components whose signs are kept: those next to the last may come to be among the first r."""
-    return r + r // 4 + 8
+        return values, signs.oriented(chain, state, vectors, mean, state.signs), mean
 
 
 def n_shown(n_components: int | float | None, values: np.ndarray, total: float) -> int:
@@ -409,16 +355,3 @@ def lift(vectors: Array) -> Array:
     """``V (VᵀV)⁻¹``: from scores to the point of the span that has them, for any unit columns."""
     xp = namespace_of(vectors)
     return xp.matrix_transpose(xp.linalg.pinv(vectors)) if vectors.shape[0] else vectors
-
-
-def agreement(vectors: Array, reference: Array | None) -> Array:
-    """+1 or −1 where a column is near a reference component or its opposite, else 0."""
-    xp = namespace_of(vectors)
-    undecided = like(np.zeros(int(vectors.shape[1])), vectors)
-    if reference is None or reference.shape[1] == 0 or vectors.shape[1] == 0:
-        return undecided
-    reference = padded(reference, (int(vectors.shape[0]), int(reference.shape[1])))
-    cosines = xp.matrix_transpose(reference) @ vectors
-    ones = xp.ones_like(undecided)
-    flip = xp.where(xp.max(cosines, axis=0) > KEEPS_SIGN, ones, undecided)
-    return xp.where(xp.min(cosines, axis=0) < -KEEPS_SIGN, -ones, flip)

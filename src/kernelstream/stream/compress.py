@@ -32,7 +32,7 @@ def compress(stream: Stream, m: int) -> Stream:
             f"{span.points.shape[0] - 1} (fewer than there are), got {m}."
         )
     sample = None
-    if not chain.tracker.sequential:
+    if chain.tracker.kind != "sequential":
         sample = state.basis.correction(chain.kernel)
     with cores():
         values, vectors, _ = chain.tracker.components(

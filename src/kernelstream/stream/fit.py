@@ -16,8 +16,9 @@ from kernelstream.certificates.sample import NAMING_ROWS, AuditSample
 from kernelstream.landmarks import Start
 from kernelstream.landmarks.nystroem import transition
 from kernelstream.landmarks.sample import UniformSample
+from kernelstream.stream import signs
 from kernelstream.stream.buffer import Buffer
-from kernelstream.stream.robust import Judge
+from kernelstream.stream.robust import RobustWeights
 from kernelstream.stream.state import Rows
 from kernelstream.stream.step import forget
 
@@ -132,7 +133,7 @@ def with_sampled_landmarks(stream: Stream, rows: Rows) -> Stream | None:
 def wants_second_pass(stream: Stream) -> bool:
     """Whether statistics gathered in the finished basis would differ from those of one pass."""
     chain = stream.chain
-    return chain.basis.kind in ("adaptive", "growing") and not chain.tracker.sequential
+    return chain.basis.kind in ("adaptive", "growing") and chain.tracker.kind != "sequential"
 
 
 def begin_first_pass(stream: Stream) -> Stream:
@@ -161,7 +162,7 @@ def begin_second_pass(stream: Stream) -> Stream:
     return stream.with_state(judged).without_signs()
 
 
-def judge_of(before: Stream, after: Stream) -> Judge | None:
+def judge_of(before: Stream, after: Stream) -> RobustWeights | None:
     """What rows were judged by, in the coordinates of the finished basis."""
     judge = before.begun.judge
     old, new = before.begun.basis.span, after.begun.basis.span
@@ -194,5 +195,4 @@ def end_second_pass(stream: Stream) -> Stream:
 
 def take_signs(stream: Stream) -> Stream:
     """Take the signs from the finished model: which rows came first no longer matters."""
-    state = replace(stream.begun, signs=None, next_signs=0)
-    return stream.with_state(stream.chain.keep_signs(state))
+    return stream.with_state(signs.final(stream.chain, stream.begun))

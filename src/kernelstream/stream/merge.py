@@ -73,7 +73,7 @@ def require_mergeable(a: Stream, b: Stream) -> None:
     if a.n_features != b.n_features:
         raise ValueError(f"Cannot merge models of {a.n_features} and {b.n_features} features.")
     for tracker in (a.chain.tracker, b.chain.tracker):
-        if tracker.sequential:
+        if tracker.kind == "sequential":
             raise ValueError(
                 f"The tracker {tracker} keeps no moments and cannot be merged; use "
                 "trackers.Covariance."

@@ -61,7 +61,7 @@ def require_removable(chain: Chain, state: State) -> None:
             f"on, such as landmarks.Landmarks, and those of {chain.basis} have moved, or may; the "
             "certificate keeps that account, so certify must not be False."
         )
-    if not chain.tracker.adds_up or chain.tracker.forgetting != 1.0 or chain.robust:
+    if chain.tracker.kind != "sums" or chain.tracker.forgetting != 1.0 or chain.robust:
         raise ValueError(
             "Rows can be removed from sums in which each has its own weight, those of "
             "trackers.Covariance() without forgetting and with robust=False; "

@@ -60,7 +60,7 @@ JUMP = 4.0  # of a quartile from block to block that is believed
 
 @stored
 @dataclass(frozen=True)
-class Judge:
+class RobustWeights:
     """Components that rows are compared with, and quartiles of what they missed of the others.
 
     Rows of a block are judged by what was known before it: the model does not hang on how rows are
@@ -91,7 +91,15 @@ class Judge:
             left = 1.0 / (1.0 + np.exp(above * max(2.0, 2.0 / spread)))
         return np.maximum(left, np.finfo(float).tiny)
 
-    def seen(self, missed: np.ndarray, weights: np.ndarray, memory: float) -> Judge:
+    def reweigh(
+        self, block: Projection, weights: np.ndarray | None, memory: float
+    ) -> tuple[np.ndarray, RobustWeights]:
+        """Weights that are left to the rows of a block; quartiles that include its residuals."""
+        missed = self.missed(block)
+        left = self.weights(missed)
+        return left if weights is None else left * weights, self.seen(missed, left, memory)
+
+    def seen(self, missed: np.ndarray, weights: np.ndarray, memory: float) -> RobustWeights:
         """The quartiles moved towards those of a block, by its share of the rows.
 
         Those of the weighted rows: bad ones would move them until they pass.
@@ -104,13 +112,13 @@ class Judge:
         n = int(min(self.n + len(missed), MEMORY, memory))
         return replace(self, quartiles=(first, half, third), n=n)
 
-    def rebase(self, T: Array) -> Judge:
+    def rebase(self, T: Array) -> RobustWeights:
         """Carry the components into another basis."""
         vectors = padded(self.vectors, (int(T.shape[1]), int(self.vectors.shape[1])))
         mean = padded(self.mean, (int(T.shape[1]),))
         return replace(self, vectors=orthonormal(T @ vectors), mean=T @ mean)
 
-    def renewed(self, vectors: Array, mean: Array, n_rows: int) -> Judge:
+    def renewed(self, vectors: Array, mean: Array, n_rows: int) -> RobustWeights:
         """The judge with components of all rows so far."""
         return replace(self, vectors=orthonormal(vectors), mean=mean, renewed_at=n_rows)
 
@@ -155,9 +163,9 @@ def first_weights(
     for _ in range(CONCENTRATIONS):
         kept = w * nearest_half(distances(compared, *components(compared.Z, kept, r, center)))
     for _ in range(ROUNDS):
-        judge = first_judge(compared, kept, r, center)
+        judge = first_robust_weights(compared, kept, r, center)
         kept = w * judge.weights(judge.missed(compared))
-    judge = first_judge(compared, kept, r, center)
+    judge = first_robust_weights(compared, kept, r, center)
     return judge.weights(judge.missed(block))
 
 
@@ -183,14 +191,14 @@ def components(Z: Array, weights: np.ndarray, r: int, center: bool) -> tuple[Arr
     return symmetric_eigen(C)[1][:, :r], mean
 
 
-def first_judge(
+def first_robust_weights(
     block: Projection, weights: np.ndarray, r: int, center: bool, n_rows: int = 0
-) -> Judge:
+) -> RobustWeights:
     """Components and quartiles of weighted rows."""
     vectors, mean = components(block.Z, weights, r, center)
     missed = distances(block, vectors, mean)
     found = quartiles(missed, weights)
-    return Judge(vectors, mean, found, int(block.Z.shape[0]), n_rows)
+    return RobustWeights(vectors, mean, found, int(block.Z.shape[0]), n_rows)
 
 
 def orthonormal(vectors: Array) -> Array:

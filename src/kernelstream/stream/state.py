@@ -11,7 +11,7 @@ import numpy as np
 from kernelstream.arrays.namespaces import Array, concatenate_rows, take_rows
 from kernelstream.certificates.observer import CertificateObserver
 from kernelstream.serialization import stored
-from kernelstream.stream.robust import Judge
+from kernelstream.stream.robust import RobustWeights
 from kernelstream.trackers import Moments
 from kernelstream.trackers.moments import CrossMoments
 
@@ -39,7 +39,7 @@ class State:
         Moments of the coordinates with the targets, if rows have targets.
     observer : CertificateObserver or None
         Ledger and sample of the certificate; None with ``certify=False``.
-    judge : Judge or None
+    judge : RobustWeights or None
         Residual quartiles of a robust stream.
     """
 
@@ -52,7 +52,9 @@ class State:
     next_signs: Annotated[int, "of any size"]  # rows at which `signs` is taken anew
     targets: CrossMoments | None = None  # Σ w z yᵀ where rows come with targets y
     observer: CertificateObserver | None = None
-    judge: Judge | None = None  # of a robust stream: how well rows fit that have come so far
+    judge: RobustWeights | None = (
+        None  # of a robust stream: how well rows fit that have come so far
+    )
 
 
 @stored

@@ -15,39 +15,29 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
 
-from kernelstream.arrays.namespaces import (
-    Array,
-    as_dense,
-    like,
-    namespace_of,
-    padded,
-    to_float64,
-    to_host,
-    weighted_sum,
-)
+from kernelstream.arrays.namespaces import Array, like, namespace_of, padded
 from kernelstream.arrays.threads import in_threads, in_turn
 from kernelstream.certificates.observer import Accumulated, CertificateObserver
 from kernelstream.kernels import Kernel
-from kernelstream.landmarks import Clock, LandmarkStrategy, Start
+from kernelstream.landmarks import Clock, LandmarkStrategy, Projection, Start
 from kernelstream.landmarks.base import Measured
 from kernelstream.landmarks.nystroem import finite
 from kernelstream.landmarks.sample import UniformSample
 from kernelstream.serialization import stored
-from kernelstream.stream.components import Learned, n_followed
-from kernelstream.stream.robust import first_judge, first_weights
-from kernelstream.stream.signs import MOST_ROWS, first_components, sign_of_nearest
+from kernelstream.stream import signs
+from kernelstream.stream.robust import RobustWeights, first_robust_weights, first_weights
 from kernelstream.stream.state import State
-from kernelstream.trackers import Moments, Tracker
-from kernelstream.trackers.moments import CrossMoments
+from kernelstream.trackers import Covariance, CrossMoments, Moments, Tracker
+from kernelstream.trackers.covariance import lost_orders
 
 # Components that a file may ask for: what was not learned is shown as zeros, and takes memory.
 MOST_COMPONENTS = 2**16
-MOST_REFERENCES = 4  # for signs, within one block: more would take longer than its rows
+
+Block = tuple[Array, np.ndarray | None, Array | None]  # rows, weights, targets
 
 
 @stored
@@ -113,9 +103,9 @@ class Chain:
         r = self.n_components
         if r is not None and not 0 < r <= (MOST_COMPONENTS if isinstance(r, int) else 1.0):
             raise ValueError(f"{r} components")
-        if self.tracker.sequential and not isinstance(r, int):
+        if self.tracker.kind == "sequential" and not isinstance(r, int):
             raise ValueError(f"{r} components for {self.tracker}")
-        if self.shown and not (self.tracker.sequential and self.shown <= self.wanted):
+        if self.shown and not (self.tracker.kind == "sequential" and self.shown <= self.wanted):
             raise ValueError(f"{self.shown} components shown of {r}")
         if not set(self.auto) <= {"gamma", "components", "points"}:
             raise ValueError(f"a choice of {self.auto}")
@@ -153,7 +143,7 @@ class Chain:
         if not self.robust or weights is None:
             return state
         seen = self.basis.project(self.kernel, basis, X)
-        judge = first_judge(seen, weights, self.wanted, self.center, int(X.shape[0]))
+        judge = first_robust_weights(seen, weights, self.wanted, self.center, int(X.shape[0]))
         return replace(state, judge=judge)
 
     def showing(self, n_components: int | float | None, state: State | None) -> Chain:
@@ -169,7 +159,7 @@ class Chain:
         state : State or None
             The learned state, if there is one.
         """
-        sequential = self.tracker.sequential
+        sequential = self.tracker.kind == "sequential"
         most = self.n_components if sequential else None
         if most is None and state is not None:
             most = self.tracker.most_components(state.tracker)
@@ -198,361 +188,240 @@ class Chain:
         reference : array
             Array whose namespace and device the sums have.
         """
-        rank = basis.span.rank
         r = self.n_components if isinstance(self.n_components, int) else None
         return State(
             n_rows=0,
-            moments=Moments(0.0, like(np.zeros(rank), reference)),
+            moments=Moments(0.0, like(np.zeros(basis.span.rank), reference)),
             basis=basis,
-            tracker=self.tracker.begin(rank, r, reference),
+            tracker=self._blank_tracker(basis, reference),
             signs=None,
             next_signs=1,
-            observer=CertificateObserver.begin(self.certify, r, self.tracker.window is None),
+            observer=CertificateObserver.begin(self.certify, r, self.tracker.kind != "window"),
         )
 
-    def fold(
-        self,
-        state: State,
-        X: Array,
-        weights: np.ndarray | None,
-        frozen: bool = False,
-        targets: Array | None = None,
-    ) -> State:
-        """Learn one block of rows. With ``frozen`` the basis neither learns nor changes.
+    def _blank_tracker(self, basis: Any, reference: Array) -> Any:
+        """The state of the tracker before the first row, in the coordinates of some landmarks."""
+        r = self.n_components if isinstance(self.n_components, int) else None
+        return self.tracker.begin(basis.span.rank, r, reference)
+
+    def learn(self, state: State, blocks: Sequence[Block], frozen: bool = False) -> State:
+        """Learn blocks of rows, one after the other.
 
         Parameters
         ----------
         state : State
-            The state before the block.
-        X : array of shape (n, d)
-            The rows.
-        weights : array of shape (n,) or None
-            Weights of the rows; None means that all are 1.
+            The state before the blocks.
+        blocks : sequence of tuple
+            Rows, weights (None means that all are 1) and targets (or None) of each block. There is
+            more than one only if they :meth:`add_up`.
         frozen : bool, default=False
             Whether the landmarks are fixed.
-        targets : array of shape (n, t), optional
-            Targets of a regression.
         """
-        begins, start, n = state.n_rows == 0, 0, int(X.shape[0])
-        while start < n:  # once, unless a growing basis must be revised on the way
-            w = None if weights is None else weights[start:]
-            y = None if targets is None else targets[start:, :]
-            state, n_read = self.fold_rows(state, X[start:, :], w, frozen, y)
-            start += n_read
-        if begins and state.signs is None and self.wants_early_signs(state):
-            state = replace(state, signs=self.early_reference(state, X, weights))
-        return self.renew_judge(self.keep_signs(state))
+        drawing = self.only_points and not frozen and self.basis.kind == "adaptive"
+        if blocks and drawing and not self.basis.admits(state.basis):
+            return self._draw(state, blocks)
+        while blocks:
+            state, blocks = self.step(state, blocks, frozen)
+        return state
 
-    def renew_judge(self, state: State) -> State:
-        """Compare rows with the components of all rows so far, now and then.
+    def step(
+        self, state: State, blocks: Sequence[Block], frozen: bool
+    ) -> tuple[State, Sequence[Block]]:
+        """Learn blocks up to a change of the landmarks: kernel → landmarks → mean → tracker.
 
         Parameters
         ----------
         state : State
-            The state after a block.
+            The state before the blocks.
+        blocks : sequence of tuple
+            Rows, weights and targets of each block.
+        frozen : bool
+            Whether the landmarks are fixed.
+
+        Returns
+        -------
+        state : State
+            The state after the rows that were learned.
+        blocks : sequence of tuple
+            Those that were not.
         """
-        judge = state.judge
-        if judge is None or not judge.is_due(state.n_rows):
-            return state
+        admits = not frozen and self.basis.admits(state.basis)
+        # the first of two passes wants landmarks only: sums would be computed in vain
+        sums = frozen or not (self.only_points and self.tracker.kind == "sums")
+        if admits:
+            basis, learned = self._admit(state, blocks[0], sums)
+        else:
+            state, basis, learned = self._project(state, blocks, frozen, sums)
+        before = self._decayed(replace(state, basis=basis), learned[0].clock.decay)
+        after = replace(before, n_rows=before.n_rows + sum(map(len, learned)))
+        after = replace(after, moments=added(before.moments, learned))
+        if sums:
+            after = self._add(before, after, learned, state.moments, blocks[0][2])
+        elif admits:
+            after = replace(after, tracker=self._blank_tracker(basis, state.moments.total))
+        self.require_finite(after, learned)
+        if sums:
+            after = signs.follow(self, before, after, learned[-1])
+        after = after if frozen else self._revised(after, learned[-1].clock)
+        if after.judge is not None and after.judge.is_due(after.n_rows):
+            after = replace(after, judge=self._renewed(after.judge, after))
+        return after, remaining(blocks, learned)
+
+    # -- kernel → landmarks: coordinates, squared norms k(x, x), squared residuals
+
+    def _project(
+        self, state: State, blocks: Sequence[Block], frozen: bool, sums: bool
+    ) -> tuple[State, Any, list[Measured]]:
+        """Project blocks on landmarks that stay; let the strategy learn from them."""
+        scatter = sums and self.tracker.kind == "sums"
+        if state.judge is not None:  # rows with a large residual lose weight
+            X, weights, _ = blocks[0]
+            projection = self.basis.project(self.kernel, state.basis, X)
+            weights, judge = state.judge.reweigh(projection, weights, self.tracker.memory)
+            state = replace(state, judge=judge)
+            measured = [self._measured(X, weights, state.n_rows, projection, scatter)]
+        else:
+            rows = state.n_rows + np.cumsum([0, *(int(X.shape[0]) for X, _, _ in blocks)])
+            # blocks behind a change of the landmarks, or a reference for signs, come later
+            due = math.inf if frozen else state.basis.next_update
+            due = min(due, state.next_signs) if sums else due
+            ahead = 1 + int(np.searchsorted(rows[1:], due))
+            measured = in_threads(
+                lambda at: self._measured(
+                    *at[0][:2],
+                    int(at[1]),
+                    self.basis.project(self.kernel, state.basis, at[0][0]),
+                    scatter,
+                ),
+                list(zip(blocks[:ahead], rows, strict=False)),
+            )
+        if frozen:
+            return state, state.basis, measured
+        basis, n = self.basis.update(self.kernel, state.basis, measured)
+        return state, basis, measured[:n]
+
+    def _admit(self, state: State, block: Block, sums: bool) -> tuple[Any, list[Measured]]:
+        """Project a block whose rows may become landmarks: it may end before its last row."""
+        X, weights, _ = block
+        n = int(X.shape[0])
+        while True:
+            w = None if weights is None else weights[:n]
+            clock, left = forget(self.tracker.forgetting, n, w, self.seed, state.n_rows)
+            basis, projection = self.basis.admit(self.kernel, state.basis, X[:n, :], left, clock)
+            n_read = int(projection.Z.shape[0])
+            if n_read == n:
+                break
+            n = n_read  # once more: weights fade towards the end of a block
+        # row by row: rounding of near-dependent landmarks must not cancel the residuals of others
+        projection = replace(projection, missed=projection.residual)
+        scatter = sums and self.tracker.kind == "sums"
+        return basis, [Measured.of(X[:n, :], w, left, clock, projection, scatter)]
+
+    def _measured(
+        self, X: Array, weights: np.ndarray | None, row: int, block: Projection, scatter: bool
+    ) -> Measured:
+        """Sums of a projected block: a function of landmarks and rows alone, for every thread."""
+        n, beta = int(X.shape[0]), self.tracker.forgetting
+        clock, left = forget(beta, n, weights, self.seed, row)
+        return Measured.of(X, weights, left, clock, block, scatter)
+
+    # -- mean → tracker, and whatever observes them
+
+    def _add(
+        self,
+        before: State,
+        after: State,
+        blocks: Sequence[Measured],
+        moments: Moments,
+        targets: Array | None,
+    ) -> State:
+        """Add blocks to tracker, targets and certificate.
+
+        Old rows have lost weight in ``before``, not yet in ``moments``.
+        """
+        after = replace(
+            after,
+            tracker=self._track(before, blocks, moments),
+            targets=regress(before, blocks[0], targets),
+        )
+        # residuals come last: only now does the host wait for the numbers of a device
+        if before.observer is not None:
+            so_far = self.accumulated(before, with_scatter=self.tracker.kind != "window")
+            observer = before.observer.on_blocks(so_far, blocks)
+            after = replace(after, observer=observer)
+        return within_window(after) if self.tracker.kind == "window" else after
+
+    def _track(self, before: State, blocks: Sequence[Measured], moments: Moments) -> Any:
+        """The state of the tracker after blocks; there are several only if they add up."""
+        tracker, block = self.tracker, blocks[0]
+        if isinstance(tracker, Covariance):
+            decays = [1.0, *(later.clock.decay for later in blocks[1:])]
+            return tracker.add(before.tracker, [each.scatter for each in blocks], decays)
+        # a sequential rule forgets by itself
+        weights = block.weights if tracker.kind == "sequential" else block.left
+        return tracker.learn(
+            before.tracker,
+            block.block,
+            None if weights is None else like(weights, block.block.Z),
+            moments if self.center else None,
+            lambda: before.basis.span.own_coordinates(self.kernel),
+        )
+
+    def _revised(self, state: State, clock: Clock) -> State:
+        """The landmarks may change at the end of a block: z ← T z everywhere."""
+
+        def vectors() -> Array:
+            """What the tracker holds, and the mean, as columns."""
+            mean = state.moments.mean
+            raw = self.tracker.raw(state.tracker, mean)
+            return namespace_of(raw).concat([raw, mean[:, None]], axis=1)
+
+        change = self.basis.revise(self.kernel, state.basis, clock, vectors)
+        return state if change is None else self.rebase(state, *change)
+
+    def _renewed(self, weights: RobustWeights, state: State) -> RobustWeights:
+        """Robust weights with the components of all rows so far."""
         _, vectors, mean = self.tracker.components(state.tracker, state.moments, self.center)
         vectors = vectors[:, : min(self.wanted, int(vectors.shape[1]))]
-        return replace(state, judge=judge.renewed(vectors, mean, state.n_rows))
+        return weights.renewed(vectors, mean, state.n_rows)
 
-    def adds_up(self, state: State, n: int, frozen: bool, targets: bool) -> bool:
-        """Whether a block of n rows changes nothing but sums, so that it can be measured ahead.
+    def _draw(self, state: State, blocks: Sequence[Block]) -> State:
+        """Offer rows to the sample from which landmarks will be chosen at the end of a pass."""
+        X, weights, _ = blocks[0]
+        beta, n = self.tracker.forgetting, int(X.shape[0])
+        clock = forget(beta, n, weights, self.seed, state.n_rows)[0]
+        basis = state.basis.draw([block[:2] for block in blocks], clock)
+        n_rows = state.n_rows + sum(int(X.shape[0]) for X, _, _ in blocks)
+        return replace(state, n_rows=n_rows, basis=basis)
 
-        Signs are looked at within the first block, and within those longer than the memory, where
-        they are due.
+    def add_up(self, state: State, block: Block, frozen: bool) -> bool:
+        """Whether a block only adds to sums, so that several can be projected at once.
+
+        References for signs may be due within the first block, and within those longer than the
+        memory.
 
         Parameters
         ----------
         state : State
             The state before the block.
-        n : int
-            Number of rows in the block.
+        block : tuple
+            Rows, weights and targets.
         frozen : bool
             Whether the landmarks are fixed.
-        targets : bool
-            Whether the rows have targets.
         """
+        n = int(block[0].shape[0])
         long = state.n_rows == 0 or n * (1.0 - self.tracker.forgetting) > 1.0
-        signs = long and state.next_signs <= state.n_rows + n
         return (
-            self.tracker.adds_up
+            self.tracker.kind == "sums"
             and state.judge is None
-            and not targets
+            and block[2] is None
             and self.certify != "tight"
-            and not (signs and self.early_signs)
+            and not (long and state.next_signs <= state.n_rows + n)
             and (frozen or not self.basis.admits(state.basis))
         )
 
-    def measure(
-        self, basis: Any, at: tuple[tuple[Array, np.ndarray | None], int], scatter: bool
-    ) -> Measured:
-        """What a block says about itself: coordinates, energies, what is missed, and their sums.
-
-        A function of basis and rows alone: a thread, a device and another machine compute the same.
-        ``at`` has rows, weights and the number of the first row.
-
-        Parameters
-        ----------
-        basis : object
-            State of the landmark strategy.
-        at : tuple
-            Rows with their weights, and the index of the first row in the stream.
-        scatter : bool
-            Whether to compute the scatter matrix of the coordinates.
-        """
-        (X, weights), row = at[0], int(at[1])
-        clock, left = forget(self.tracker.forgetting, int(X.shape[0]), weights, self.seed, row)
-        block = self.basis.project(self.kernel, basis, X)
-        return Measured.of(X, weights, left, clock, block, scatter)
-
-    def fold_blocks(
-        self,
-        state: State,
-        blocks: Sequence[tuple[Array, np.ndarray | None]],
-        frozen: bool,
-    ) -> State:
-        """Learn blocks that change nothing but sums: measure them all, enter them in their turn.
-
-        Where the basis changes after a block, those behind it are measured anew. Where only points
-        are looked for, there is no scatter matrix, no reference for signs and no sample to judge.
-
-        Parameters
-        ----------
-        state : State
-            The state before the blocks.
-        blocks : sequence of tuple
-            Rows and weights of each block.
-        frozen : bool
-            Whether the landmarks are fixed.
-        """
-        only_points = self.only_points and not frozen
-        if only_points and blocks and self.basis.kind == "adaptive":
-            return self.draw(state, blocks)  # rows that `admits` asks for do not come here
-        while blocks:
-            rows = state.n_rows + np.cumsum([0, *(int(X.shape[0]) for X, _ in blocks)])
-            # what is measured behind a change of the points is measured in vain
-            due = math.inf if frozen else state.basis.next_update
-            measured = in_threads(
-                partial(self.measure, state.basis, scatter=not only_points),
-                list(zip(blocks[: 1 + int(np.searchsorted(rows[1:], due))], rows, strict=False)),
-            )
-            changed, entered = False, 0
-            while entered < len(measured) and not changed:
-                # up to the next reference for signs, which is one of the rows up to there
-                due = math.inf if only_points else state.next_signs
-                ahead = entered + 1 + int(np.searchsorted(rows[entered + 1 :], due))
-                basis, now = state.basis, measured[entered:ahead]
-                if not frozen:
-                    basis, count = self.basis.update(self.kernel, basis, now)
-                    now = now[:count]
-                state, entered = self.add_up(state, basis, now), entered + len(now)
-                if not frozen:
-                    change = self.basis.revise(self.kernel, basis, now[-1].clock)
-                    if change is not None:
-                        state, changed = self.rebase(state, *change), True
-                state = state if only_points else self.keep_signs(state)
-            blocks = blocks[entered:]
-        return state
-
-    def draw(self, state: State, blocks: Sequence[tuple[Array, np.ndarray | None]]) -> State:
-        """Offer the rows to the sample from which landmarks will be chosen at the end.
-
-        Parameters
-        ----------
-        state : State
-            The state before the blocks.
-        blocks : sequence of tuple
-            Rows and weights of each block.
-        """
-        X, weights = blocks[0]
-        beta = self.tracker.forgetting
-        clock = forget(beta, int(X.shape[0]), weights, self.seed, state.n_rows)[0]
-        n = sum(int(X.shape[0]) for X, _ in blocks)
-        return replace(state, n_rows=state.n_rows + n, basis=state.basis.draw(blocks, clock))
-
-    def add_up(self, state: State, basis: Any, blocks: Sequence[Measured]) -> State:
-        """Enter measured blocks into mean, tracker and ledger.
-
-        Parameters
-        ----------
-        state : State
-            The state before the blocks.
-        basis : object
-            State of the landmark strategy after the blocks.
-        blocks : sequence of Measured
-            The measured blocks.
-        """
-        decays = [block.clock.decay for block in blocks]
-        moments = state.moments
-        weight, squared_norm = moments.weight, moments.squared_norm
-        for decay, block in zip(decays, blocks, strict=True):
-            weight = weight * decay + block.weight
-            squared_norm = squared_norm * decay + block.energy
-        total = in_turn(moments.total, [block.total for block in blocks], decays)
-        tracker, observer = state.tracker, state.observer
-        if blocks[0].scatter is not None:
-            scatter = in_turn(tracker.scatter, [block.scatter for block in blocks], decays)
-            tracker = replace(tracker, scatter=scatter)
-            if observer is not None:
-                observer = observer.on_blocks(self.accumulated(state), blocks)
-        for block in blocks:
-            if not math.isfinite(block.missed):
-                finite(block.block.residual, self.kernel)
-        state = replace(
-            state,
-            n_rows=state.n_rows + sum(map(len, blocks)),
-            basis=basis,
-            tracker=tracker,
-            moments=Moments(weight, total, squared_norm),
-            observer=observer,
-        )
-        self.require_finite_sums(state)
-        return state
-
-    def fold_rows(
-        self,
-        state: State,
-        X: Array,
-        weights: np.ndarray | None,
-        frozen: bool,
-        targets: Array | None,
-    ) -> tuple[State, int]:
-        """Learn rows as far as the basis can read them without a revision, and say how many.
-
-        Parameters
-        ----------
-        state : State
-            The state before the rows.
-        X : array of shape (n, d)
-            The rows.
-        weights : array of shape (n,) or None
-            Weights of the rows; None means that all are 1.
-        frozen : bool
-            Whether the landmarks are fixed.
-        targets : array of shape (n, t) or None
-            Targets of a regression.
-        """
-        tracker, given, before = self.tracker, (state, weights), state.moments
-        seen = None
-        if state.judge is not None:  # rows that fit badly lose weight before they are learned
-            seen = self.basis.project(self.kernel, state.basis, X)
-            missed = state.judge.missed(seen)
-            left = state.judge.weights(missed)
-            weights = left if weights is None else left * weights
-            state = replace(state, judge=state.judge.seen(missed, left, tracker.memory))
-        clock, faded = forget(tracker.forgetting, X.shape[0], weights, self.seed, state.n_rows)
-        state = self.decay(state, clock.decay)
-
-        # kernel → basis: coordinates z, energy k(x,x), and what the basis misses of it
-        if frozen or not self.basis.admits(state.basis):
-            block = seen or self.basis.project(self.kernel, state.basis, X)
-            measured = Measured.of(X, weights, faded, clock, block, scatter=False)
-            if not frozen:
-                basis, _ = self.basis.update(self.kernel, state.basis, [measured])
-                state = replace(state, basis=basis)
-        else:
-            basis, block = self.basis.admit(self.kernel, state.basis, X, faded, clock)
-            n_read = int(block.Z.shape[0])
-            if n_read < X.shape[0]:  # anew with these rows: weights fade towards the end of a block
-                state, weights = given
-                w = None if weights is None else weights[:n_read]
-                y = None if targets is None else targets[:n_read, :]
-                return self.fold_rows(state, X[:n_read, :], w, frozen, y)
-            measured = Measured.of(X, weights, faded, clock, block, scatter=False)
-            state = replace(state, basis=basis)
-
-        # mean → tracker: moments of the rows as they are; a sequential rule brings its own step
-        rank = int(block.Z.shape[1])
-        if tracker.sequential:
-            w = None if weights is None else like(weights, block.Z)
-            about, points = before if self.center else None, partial(self.points, state)
-            learned = tracker.learn(state.tracker, block.Z, w, block.admitted, about, points)
-        else:
-            w = None if faded is None else like(faded, block.Z)
-            if tracker.window is None:
-                held = tracker.pad(state.tracker, rank)
-                learned = tracker.update(held, block.Z, w, block.admitted)
-            else:
-                energies = block.energy, block.residual
-                learned = tracker.slide(state.tracker, block.Z, *energies, w)
-            state = self.signs_within(state, X, block.Z, weights, faded)
-        # residuals are entered last: only now does the host wait for the numbers of a device
-        observer = state.observer
-        if observer is not None:
-            so_far = self.accumulated(state, with_scatter=tracker.window is None)
-            observer = observer.on_blocks(so_far, [measured])
-        if not math.isfinite(measured.missed):
-            finite(block.residual, self.kernel)
-        state = replace(
-            state,
-            n_rows=state.n_rows + X.shape[0],
-            tracker=learned,
-            moments=joined(state.moments, block.Z, faded, measured.energy),
-            targets=regress(state, block.Z, targets, faded),
-            observer=observer,
-        )
-        if tracker.window is not None:  # all sums are those of the rows in it
-            state = replace(state, moments=learned.moments)
-            if observer is not None:
-                squared_norm, residual = learned.energies
-                observer = observer.on_window(squared_norm, residual, int(learned.Z.shape[0]))
-                state = replace(state, observer=observer)
-        self.require_finite_sums(state)
-
-        # landmarks may change at the end of a block: z ← T z everywhere
-        if not frozen:
-            vectors = partial(self.vectors, state)
-            change = self.basis.revise(self.kernel, state.basis, clock, vectors)
-            state = state if change is None else self.rebase(state, *change)
-        return state, int(X.shape[0])
-
-    def vectors(self, state: State) -> Array:
-        """The vectors that the tracker holds, and the mean, as columns.
-
-        Parameters
-        ----------
-        state : State
-            The state after a block.
-        """
-        mean = state.moments.mean
-        raw = self.tracker.raw(state.tracker, mean)
-        return namespace_of(raw).concat([raw, mean[:, None]], axis=1)
-
-    def points(self, state: State) -> Array:
-        """The points in their own coordinates, one a row.
-
-        Parameters
-        ----------
-        state : State
-            The learned state.
-        """
-        return state.basis.span.own_coordinates(self.kernel)
-
-    def require_finite_sums(self, state: State) -> None:
-        """Raise unless Σ w k(x,x), which is above every entry of every accumulator, is finite.
-
-        Parameters
-        ----------
-        state : State
-            The state to check.
-        """
-        moments = state.moments
-        if not (math.isfinite(moments.squared_norm) and math.isfinite(moments.weight)):
-            raise ValueError(overflowing(self.kernel))
-
-    def decay(self, state: State, factor: float) -> State:
-        """Old rows lose weight (basis and observer do it where they add the new ones).
-
-        Parameters
-        ----------
-        state : State
-            The state before a block.
-        factor : float
-            Factor by which all weights are multiplied.
-        """
+    def _decayed(self, state: State, factor: float) -> State:
+        """Old rows lose weight (strategy and observer do it where they add the new ones)."""
         if factor == 1.0:
             return state
         return replace(
@@ -561,6 +430,23 @@ class Chain:
             tracker=self.tracker.decay(state.tracker, factor),
             targets=None if state.targets is None else state.targets.decay(factor),
         )
+
+    def require_finite(self, state: State, blocks: Sequence[Measured] = ()) -> None:
+        """Raise unless residuals and sums are finite.
+
+        Parameters
+        ----------
+        state : State
+            The state, whose Σ w k(x,x) is above every entry of every sum.
+        blocks : sequence of Measured, default=()
+            The blocks that were just added.
+        """
+        for block in blocks:
+            if not math.isfinite(block.missed):
+                finite(block.block.residual, self.kernel)
+        moments = state.moments
+        if not (math.isfinite(moments.squared_norm) and math.isfinite(moments.weight)):
+            raise ValueError(overflowing(self.kernel))
 
     def rebase(self, state: State, basis: Any, T: Array | None) -> State:
         """Change the basis: one matrix carries mean, tracker, signs and targets along.
@@ -579,7 +465,10 @@ class Chain:
         if T is None:
             return replace(state, basis=basis)
         tracker, loss = self.tracker.rebase(state.tracker, T)
-        signs, observer = state.signs, state.observer
+        reference, observer = state.signs, state.observer
+        sums = self.tracker.kind == "sums"
+        if reference is not None:
+            reference = T @ padded(reference, (int(T.shape[1]), reference.shape[1]))
         if observer is not None:
             observer = observer.on_rebase(
                 self.accumulated(state),
@@ -587,7 +476,7 @@ class Chain:
                 getattr(tracker, "scatter", None),
                 T,
                 loss,
-                lambda n_orders: self.tracker.lost_orders(state.tracker, T, n_orders),
+                lambda n: lost_orders(state.tracker.scatter, T, n) if sums else None,
             )
         return replace(
             state,
@@ -595,116 +484,13 @@ class Chain:
             tracker=tracker,
             moments=state.moments.rebase(T),
             observer=observer,
-            signs=None if signs is None else T @ padded(signs, (int(T.shape[1]), signs.shape[1])),
+            signs=reference,
             targets=None if state.targets is None else state.targets.rebase(T),
             judge=None if state.judge is None else state.judge.rebase(T),
         )
 
-    def keep_signs(self, state: State) -> State:
-        """Take the components as a reference for signs when the rows have doubled since the last.
-
-        Under forgetting the components never come to rest, so the reference is taken once a memory
-        length. Sequential rules move their components continuously and need no reference.
-
-        Parameters
-        ----------
-        state : State
-            The state after a block.
-        """
-        if self.tracker.sequential or state.n_rows < state.next_signs:
-            return state
-        memory = self.tracker.memory
-        return replace(
-            state,
-            signs=Learned(self, state).sign_reference(),
-            next_signs=state.n_rows + int(min(state.n_rows, memory)),
-        )
-
-    def wants_early_signs(self, state: State) -> bool:
-        """Whether signs come from the first rows; ``fit`` takes them from all rows at its end.
-
-        Parameters
-        ----------
-        state : State
-            The learned state.
-        """
-        deferred = state.next_signs > max(state.n_rows, 1)
-        return self.early_signs and not (deferred or self.tracker.sequential)
-
-    def early_reference(self, state: State, X: Array, weights: np.ndarray | None) -> Array:
-        """Components after the first rows X, with the signs that the very first gave them.
-
-        Parameters
-        ----------
-        state : State
-            The state after the rows.
-        X : array of shape (n, d)
-            The first rows.
-        weights : array of shape (n,) or None
-            Weights of the rows; None means that all are 1.
-        """
-        n = min(MOST_ROWS, int(X.shape[0]))
-        first, given = as_dense(X[:n, :]), None if weights is None else weights[:n]
-        faded = forget(self.tracker.forgetting, n, given, self.seed, 0)[1]
-        r = self.n_components
-        K = to_host(to_float64(self.kernel.gram(first)))
-        coefficients = first_components(
-            K, faded, self.center, n_followed(r) if isinstance(r, int) else None
-        )
-        Z = to_float64(self.basis.coordinates(self.kernel, state.basis, first))
-        start = namespace_of(Z).matrix_transpose(Z) @ like(coefficients, Z)
-        vectors, _ = Learned(self, state).followed(start)
-        cosines = coefficients.T @ to_host(Z @ vectors)
-        return vectors * like(sign_of_nearest(cosines), vectors)[None, :]
-
-    def signs_within(
-        self,
-        state: State,
-        X: Array,
-        Z: Array,
-        weights: np.ndarray | None,
-        faded: np.ndarray | None,
-    ) -> State:
-        """Take references for signs on the way through a block that is longer than the memory.
-
-        Signs that were only looked at where it ends would flip in between. What was learned up to
-        there is computed on the side, and leaves nothing but the reference.
-
-        Parameters
-        ----------
-        state : State
-            The state before the block.
-        X : array of shape (n, d)
-            The rows.
-        Z : array of shape (n, q)
-            Coordinates of the rows.
-        weights : array of shape (n,) or None
-            Weights of the rows; None means that all are 1.
-        faded : array of shape (n,) or None
-            Weights of the rows at the end of the block, after forgetting.
-        """
-        n, beta = int(Z.shape[0]), self.tracker.forgetting
-        memory = n if beta == 1.0 else math.ceil(1.0 / (1.0 - beta))
-        first = state.n_rows == 0 and state.signs is None and self.wants_early_signs(state)
-        due = first or (state.signs is not None and state.next_signs <= state.n_rows + n)
-        if memory >= n or faded is None or not due:
-            return state
-        piece, now = max(memory, n // MOST_REFERENCES), state
-        for start in range(0, n - piece, piece):
-            rows, w = Z[start : start + piece, :], faded[start : start + piece]
-            tracked = self.tracker.pad(now.tracker, int(Z.shape[1]))
-            tracked = self.tracker.update(tracked, rows, like(w, Z), ())
-            now = replace(now, tracker=tracked, moments=joined(now.moments, rows, w))
-            if now.signs is None:
-                given = None if weights is None else weights[:piece]
-                signs = self.early_reference(now, X[:piece, :], given)
-            else:
-                signs = Learned(self, now).sign_reference()
-            now = replace(now, signs=signs)
-        return replace(state, signs=now.signs)
-
     def accumulated(self, state: State, with_scatter: bool = True) -> Accumulated:
-        """What the certificate reads of a state; that of a window takes time to add up.
+        """Sums that the certificate reads; the scatter matrix of a window takes time to add up.
 
         Parameters
         ----------
@@ -723,34 +509,52 @@ class Chain:
         )
 
 
+def remaining(blocks: Sequence[Block], learned: Sequence[Measured]) -> Sequence[Block]:
+    """The blocks that were not learned; a block that ended early leaves the rest of its rows."""
+    rest = blocks[len(learned) :]
+    X, weights, targets = blocks[len(learned) - 1]
+    n = len(learned[-1])
+    if n == int(X.shape[0]):
+        return rest
+    w = None if weights is None else weights[n:]
+    return [(X[n:, :], w, None if targets is None else targets[n:, :]), *rest]
+
+
+def added(before: Moments, blocks: Sequence[Measured]) -> Moments:
+    """Moments with those of blocks; the first of them has decayed the older ones already."""
+    weight, squared_norm = before.weight, before.squared_norm
+    decays = [1.0, *(block.clock.decay for block in blocks[1:])]
+    for decay, block in zip(decays, blocks, strict=True):
+        weight = weight * decay + block.weight
+        squared_norm = squared_norm * decay + block.energy
+    total = padded(before.total, tuple(blocks[0].total.shape))
+    return Moments(weight, in_turn(total, [block.total for block in blocks], decays), squared_norm)
+
+
+def within_window(state: State) -> State:
+    """The state whose sums are those of the rows in the window."""
+    window, observer = state.tracker, state.observer
+    if observer is not None:
+        squared_norm, residual = window.energies
+        observer = observer.on_window(squared_norm, residual, int(window.Z.shape[0]))
+    return replace(state, moments=window.moments, observer=observer)
+
+
+def regress(state: State, block: Measured, targets: Array | None) -> CrossMoments | None:
+    """Moments of coordinates with targets, if rows have some."""
+    if targets is None:
+        return state.targets
+    Z, left = block.block.Z, block.left
+    known = state.targets or CrossMoments.begin(int(Z.shape[1]), targets)
+    return known.update(Z, targets[: len(block), :], None if left is None else like(left, Z))
+
+
 def overflowing(kernel: Kernel) -> str:
     """What is said of rows whose sums are no numbers."""
     return (
         f"The sum of the kernel {kernel} over the rows, with their weights, overflows: scale the "
         "data (for example with scale='standard') or the weights."
     )
-
-
-def joined(
-    before: Moments, Z: Array, weights: np.ndarray | None, squared_norm: float = 0.0
-) -> Moments:
-    """Sums of the rows so far and of those of a block."""
-    return Moments(
-        before.weight + (float(Z.shape[0]) if weights is None else float(weights.sum())),
-        padded(before.total, (int(Z.shape[1]),))
-        + weighted_sum(Z, None if weights is None else like(weights, Z)),
-        before.squared_norm + squared_norm,
-    )
-
-
-def regress(
-    state: State, Z: Array, targets: Array | None, weights: np.ndarray | None
-) -> CrossMoments | None:
-    """Beside the tracker: the moments of coordinates with targets, where rows have some."""
-    if targets is None:
-        return state.targets
-    known = state.targets or CrossMoments.begin(int(Z.shape[1]), targets)
-    return known.update(Z, targets, None if weights is None else like(weights, Z))
 
 
 def forget(

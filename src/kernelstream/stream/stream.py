@@ -64,7 +64,7 @@ from kernelstream.stream.robust import START_ROWS, first_weights
 from kernelstream.stream.scaling import START_ROWS as SCALING_ROWS
 from kernelstream.stream.scaling import Automatic, ColumnMoments, Scaling, require_dense
 from kernelstream.stream.state import Rows, State
-from kernelstream.stream.step import Chain, overflowing
+from kernelstream.stream.step import Block, Chain, overflowing
 
 # Variance below this share of the energy is lost in the factor of the basis, whose rank ends at
 # 1e-10 of its largest eigenvalue (1e-8 for float32 rows: there the answer is rough before).
@@ -233,7 +233,7 @@ class Stream(Value):
         """Rows in the units of the kernel, on the device where it computes."""
         return place(self.scaled(X), self.device)
 
-    def block(self, rows: Rows) -> tuple[Array, np.ndarray | None, Array | None]:
+    def block(self, rows: Rows) -> Block:
         """Rows, weights and targets as a fold wants them."""
         X = self.prepared(rows.X)
         if not self.chain.regress_inputs:
@@ -437,20 +437,20 @@ class Stream(Value):
             if hidden is not None:
                 # A stream may start at rest and move later: no reason to refuse it.
                 warnings.warn(f"At the start of the stream: {hidden}", stacklevel=2)
-        if frozen and chain.tracker.any_blocks:  # the basis decides nothing: as a device likes
+        if frozen and chain.tracker.kind in ("sums", "window"):  # any blocks, as a device likes
             size = preferred_rows(rows.X, self.device, chain.basis.size, size)
         with explain_memory(size), cores() as n:
-            together: list[tuple[Array, np.ndarray | None]] = []
-            for X, weights, targets in self.blocks(rows, size):
-                progress.advance(int(X.shape[0]))
-                if not chain.adds_up(state, int(X.shape[0]), frozen, targets is not None):
-                    state, together = chain.fold_blocks(state, together, frozen), []
-                    state = chain.fold(state, X, weights, frozen, targets)
+            together: list[Block] = []
+            for block in self.blocks(rows, size):
+                progress.advance(int(block[0].shape[0]))
+                if not chain.add_up(state, block, frozen):
+                    state = chain.learn(state, together, frozen)
+                    state, together = chain.learn(state, [block], frozen), []
                     continue
-                together.append((X, weights))
-                if len(together) == measured_together(X, state.basis.span.rank, n):
-                    state, together = chain.fold_blocks(state, together, frozen), []
-            state = chain.fold_blocks(state, together, frozen)
+                together.append(block)
+                if len(together) == measured_together(block[0], state.basis.span.rank, n):
+                    state, together = chain.learn(state, together, frozen), []
+            state = chain.learn(state, together, frozen)
         return self.with_state(state)
 
     # -- rows in parts
@@ -563,15 +563,15 @@ class Stream(Value):
 
     @cached_property
     def certificate(self) -> Certificate:
-        """What is certain about batch kernel PCA of all rows: of the plain sums, as accumulated."""
+        """How far the model is from exact kernel PCA of all rows: from the sums as accumulated."""
         shown, plain = self.components, self.caught_up
         with cores(), np.errstate(over="ignore", invalid="ignore"):
             sums, observer = plain.chain.accumulated(plain.begun), plain.begun.observer
             ledger = None if observer is None else observer.ledger
-            proved = certify(sums, ledger, shown.vectors, shown.mean, shown.span)
+            details = certify(sums, ledger, shown.vectors, shown.mean, shown.span)
             model = plain.evaluated(shown)
             drawn = None if observer is None else observer.bounds_of(model)
-            return replace(proved, judged=model, told=drawn, filled=self.fills)
+            return Certificate(details, self.fills, model, drawn)
 
     def query(self, function: Callable[[Array], Array], X: Array) -> Array:
         """Apply a function of rows, in the units of the kernel, to rows in those of the data.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelstream.trackers.base import Tracker
+from kernelstream.trackers.base import CoordinateBlock, Tracker
 from kernelstream.trackers.covariance import Covariance, CovarianceState
 from kernelstream.trackers.incremental_svd import IncrementalSVD
 from kernelstream.trackers.moments import CrossMoments, Moments
@@ -12,6 +12,7 @@ from kernelstream.trackers.window import Window
 
 __all__ = [
     "NAMES",
+    "CoordinateBlock",
     "Covariance",
     "CovarianceState",
     "CrossMoments",

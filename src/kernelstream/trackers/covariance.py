@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
@@ -12,18 +13,16 @@ from kernelstream.arrays.namespaces import (
     Array,
     like,
     namespace_of,
-    orthonormal,
     padded,
     symmetric_eigen,
     to_host,
     weighted_gram,
 )
+from kernelstream.arrays.threads import in_turn
 from kernelstream.serialization import stored
 from kernelstream.serialization.part import Value
 from kernelstream.trackers.base import Shift, Tracker
 from kernelstream.trackers.moments import Moments
-
-SUBSPACE_STEPS = 3  # of `followed`: the start is near, and only signs are read off
 
 
 @stored
@@ -69,8 +68,7 @@ class Covariance(Tracker[CovarianceState]):
     True
     """
 
-    any_blocks = True
-    adds_up = True
+    kind = "sums"
 
     def __init__(self, forgetting: float = 1.0):
         self.forgetting = forgetting
@@ -87,13 +85,14 @@ class Covariance(Tracker[CovarianceState]):
         self, state: CovarianceState, Z: Array, weights: Array | None, admitted: tuple[int, ...]
     ) -> CovarianceState:
         """S ← S + Σ w z zᵀ."""
-        scatter = weighted_gram(Z, weights)  # a new array: the old state stays valid
-        scatter += state.scatter
-        return CovarianceState(scatter)
+        return self.add(state, [weighted_gram(Z, weights)], [1.0])
 
-    def pad(self, state: CovarianceState, rank: int) -> CovarianceState:
-        """Old rows have no part in the new coordinates."""
-        return CovarianceState(padded(state.scatter, (rank, rank)))
+    def add(
+        self, state: CovarianceState, scatters: Sequence[Array], decays: Sequence[float]
+    ) -> CovarianceState:
+        """Add the scatter matrices of blocks in turn, S ← decay · S + Σ w z zᵀ."""
+        first = padded(state.scatter, tuple(scatters[0].shape))  # old rows have no new coordinates
+        return CovarianceState(in_turn(first, scatters, decays))
 
     def rebase(self, state: CovarianceState, T: Array) -> tuple[CovarianceState, float]:
         """S ← T S Tᵀ; what leaves the trace is lost."""
@@ -105,17 +104,6 @@ class Covariance(Tracker[CovarianceState]):
     def merge(self, one: CovarianceState, two: CovarianceState) -> CovarianceState:
         """Scatter matrices add."""
         return CovarianceState(one.scatter + two.scatter)
-
-    def lost_orders(self, state: CovarianceState, T: Array, n_orders: int) -> np.ndarray | None:
-        """Sums of the largest eigenvalues of S^{1/2} (I − TᵀT) S^{1/2}."""
-        if n_orders == 0:
-            return None
-        T, S = to_host(T), to_host(state.scatter)
-        values, vectors = np.linalg.eigh(S)
-        root = vectors * np.sqrt(np.maximum(values, 0.0))
-        lost = np.linalg.eigvalsh(root.T @ (root - T.T @ (T @ root)))[::-1]
-        sums = np.cumsum(np.maximum(lost, 0.0))
-        return sums[np.minimum(np.arange(n_orders), len(sums) - 1)]
 
     def decay(self, state: CovarianceState, factor: float) -> CovarianceState:
         """S ← factor · S."""
@@ -137,21 +125,21 @@ class Covariance(Tracker[CovarianceState]):
             state.solved.update(of=moments, center=center, components=found)
         return found
 
-    def follow(
-        self, state: CovarianceState, moments: Moments, center: bool, start: Array
-    ) -> tuple[Array, Array]:
-        """Subspace iteration from ``start``, and Rayleigh–Ritz: a few products."""
-        xp = namespace_of(start)
-        C, mean = covariance(state.scatter, moments, center)
-        V = start
-        for _ in range(SUBSPACE_STEPS):
-            V = orthonormal(C @ V)
-        _, turn = symmetric_eigen(xp.matrix_transpose(V) @ (C @ V))
-        return V @ turn, mean
-
 
 def covariance(scatter: Array, moments: Moments, center: bool) -> tuple[Array, Array]:
     """S/W − μμᵀ and the mean μ (zero when not centred)."""
-    mean = moments.mean if center else 0.0 * moments.total
     weight = moments.weight if moments.weight > 0 else 1.0  # before the first row
+    mean = moments.total / weight if center else 0.0 * moments.total
     return scatter / weight - mean[:, None] * mean[None, :], mean
+
+
+def lost_orders(scatter: Array, T: Array, n_orders: int) -> np.ndarray | None:
+    """Sums of the 1, 2, … largest eigenvalues of ``S^{1/2} (I − TᵀT) S^{1/2}``; None for none."""
+    if n_orders == 0:
+        return None
+    T, S = to_host(T), to_host(scatter)
+    values, vectors = np.linalg.eigh(S)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    lost = np.linalg.eigvalsh(root.T @ (root - T.T @ (T @ root)))[::-1]
+    sums = np.cumsum(np.maximum(lost, 0.0))
+    return sums[np.minimum(np.arange(n_orders), len(sums) - 1)]

@@ -98,8 +98,6 @@ class IncrementalSVD(Tracker[IncrementalSVDState]):
     True
     """
 
-    holds_vectors = True
-
     def __init__(self, forgetting: float = 1.0, reorthogonalise: str = "exact"):
         self.forgetting = forgetting
         self.reorthogonalise = reorthogonalise
@@ -123,7 +121,7 @@ class IncrementalSVD(Tracker[IncrementalSVDState]):
         self, state: IncrementalSVDState, Z: Array, weights: Array | None, admitted: tuple[int, ...]
     ) -> IncrementalSVDState:
         """Join the block to the factors."""
-        xp = namespace_of(Z)
+        xp, state = namespace_of(Z), self._padded(state, int(Z.shape[1]))
         B = to_float64(Z)
         n, c = state.weight, float(B.shape[0]) if weights is None else float(xp.sum(weights))
         mean = weighted_sum(B, weights) / c  # (7)
@@ -137,7 +135,7 @@ class IncrementalSVD(Tracker[IncrementalSVDState]):
         )
         return _factor(state, [xp.matrix_transpose(new), shift[:, None]])
 
-    def pad(self, state: IncrementalSVDState, rank: int) -> IncrementalSVDState:
+    def _padded(self, state: IncrementalSVDState, rank: int) -> IncrementalSVDState:
         """Old rows have no part in the new coordinates."""
         U = padded(state.U, (rank, int(state.U.shape[1])))
         return replace(state, U=U, mean=padded(state.mean, (rank,)))
@@ -155,10 +153,6 @@ class IncrementalSVD(Tracker[IncrementalSVDState]):
         moved = _factor(replace(state, U=T @ state.U, mean=T @ state.mean), [])
         loss = _energy(state) - _energy(moved)
         return moved, None if state.truncated else max(loss, 0.0)
-
-    def most_components(self, state: IncrementalSVDState) -> int | None:
-        """Those that are kept after each block."""
-        return state.n_components or None
 
     def merge(self, one: IncrementalSVDState, two: IncrementalSVDState) -> IncrementalSVDState:
         """The factors of both, and the distance of their means."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
@@ -20,7 +21,7 @@ from kernelstream.arrays.namespaces import (
 )
 from kernelstream.serialization import stored
 from kernelstream.serialization.part import check_count
-from kernelstream.trackers.base import Shift, Tracker
+from kernelstream.trackers.base import CoordinateBlock, Shift, Tracker
 from kernelstream.trackers.covariance import covariance
 from kernelstream.trackers.moments import Moments
 
@@ -86,7 +87,7 @@ class Window(Tracker[WindowState]):
     True
     """
 
-    any_blocks = True
+    kind = "window"
 
     def __init__(self, n: int = 1000):
         self.n = n
@@ -99,11 +100,6 @@ class Window(Tracker[WindowState]):
     def memory(self) -> float:
         """Rows of the window."""
         return float(self.n)
-
-    @property
-    def window(self) -> int:  # type: ignore[override]
-        """Rows of the window."""
-        return self.n
 
     def suits(self, basis: Any, n_components: int | float | None, center: bool = True) -> None:
         """Points have to stay: rows are held in their coordinates."""
@@ -122,11 +118,22 @@ class Window(Tracker[WindowState]):
     def update(
         self, state: WindowState, Z: Array, weights: Array | None, admitted: tuple[int, ...]
     ) -> WindowState:
-        """Rows of which nothing is missed join the window."""
-        energy = row_norms_squared(to_float64(Z))
-        return self.slide(state, Z, energy, 0.0 * energy, weights)
+        """Rows without residuals join the window."""
+        squared_norms = row_norms_squared(to_float64(Z))
+        return self._slide(state, Z, squared_norms, 0.0 * squared_norms, weights)
 
-    def slide(
+    def learn(
+        self,
+        state: WindowState,
+        block: CoordinateBlock,
+        weights: Array | None,
+        before: Moments | None,
+        landmarks: Callable[[], Array],
+    ) -> WindowState:
+        """Rows join the window with their squared norms and residuals."""
+        return self._slide(state, block.Z, block.energy, block.residual, weights)
+
+    def _slide(
         self, state: WindowState, Z: Array, energy: Array, missed: Array, weights: Array | None
     ) -> WindowState:
         """Rows join the window, and as many older ones leave it."""
@@ -141,10 +148,6 @@ class Window(Tracker[WindowState]):
             xp.concat([state.energy[kept:], to_float64(energy)]),
             xp.concat([state.missed[kept:], to_float64(missed)]),
         )
-
-    def pad(self, state: WindowState, rank: int) -> WindowState:
-        """Points stay, so there are no further coordinates."""
-        return state
 
     def rebase(self, state: WindowState, T: Array) -> tuple[WindowState, float | None]:
         """Not for windows."""

@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kernelstream import StreamingKernelPCA, load
-from kernelstream.certificates.certificate import Certificate, certify
+from kernelstream.certificates.certificate import GuaranteedBounds, certify
 from kernelstream.cli.app import app
 from kernelstream.cli.report import html
 from kernelstream.cli.report.drawings import curve, histograms
@@ -106,7 +106,7 @@ def test_weights_of_columns_in_words() -> None:
 
 def test_the_best_possible_is_one_number_where_it_is_known(X: np.ndarray) -> None:
     exact = StreamingKernelPCA(3, gamma=0.03, basis="everything").fit(X[:200])
-    low, high = exact.certificate_.narrowest_ratio[0]
+    low, high = exact.certificate_.best_explained_variance_ratio_interval
     assert f"{low:.1%}" == f"{high:.1%}" and f"<b>{low:.1%}</b>" in html(exact)
 
 
@@ -274,7 +274,7 @@ def test_the_certificate_of_a_page_is_computed_once(
 ) -> None:
     computed = []
 
-    def counted(*arguments: Any) -> Certificate:
+    def counted(*arguments: Any) -> GuaranteedBounds:
         computed.append(1)
         return certify(*arguments)
 

@@ -176,7 +176,8 @@ def headline(model: StreamingKernelPCA) -> dict[str, Any]:
     """The numbers that a person wants first."""
     share = float(model.explained_variance_ratio_.sum())
     n_points = f"{len(getattr(model, 'basis_points_', ())):,}"
-    (low, high), kind = model.certificate_.narrowest_ratio
+    low, high = model.certificate_.best_explained_variance_ratio_interval
+    kind = model.certificate_.bounds.kind
     certain = " – ".join(dict.fromkeys((f"{low:.1%}", f"{high:.1%}")))
     facts = [
         ("rows learned", f"{model.n_samples_seen_:,}"),

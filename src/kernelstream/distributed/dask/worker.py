@@ -25,7 +25,7 @@ from kernelstream.stream import HeldBack, Rows, State, Stream
 def require_parallel(stream: Stream) -> None:
     """Raise in words, before any work, where the parts cannot work on chunks apart."""
     basis, tracker = stream.chain.basis, stream.chain.tracker
-    if tracker.sequential or type(tracker).merge is trackers.Tracker.merge:
+    if tracker.kind == "sequential" or type(tracker).merge is trackers.Tracker.merge:
         raise ValueError(
             f"The tracker {tracker} learns rows one after another and cannot be merged: it cannot "
             "run on a cluster. Use trackers.Covariance()."

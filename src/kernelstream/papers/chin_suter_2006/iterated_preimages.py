@@ -85,7 +85,10 @@ class IteratedPreimages(landmarks.Everything):
         self, kernel: kernels.Kernel, n_features: int, tracker: Any = None, n_components: Any = None
     ) -> None:
         """Raise unless the tracker holds a fixed number of vectors."""
-        held = isinstance(n_components, int) and getattr(tracker, "holds_vectors", False)
+        held = isinstance(n_components, int) and getattr(tracker, "kind", "") in (
+            "blocks",
+            "sequential",
+        )
         if tracker is not None and not held:
             raise ValueError(
                 f"{self} compresses a fixed number of components and the mean, and the tracker "

@@ -191,7 +191,7 @@ class RecentredHebbian(Hebbian, trackers.Tracker[RecentredState]):
             n_shortened=n_shortened,
         )
 
-    def pad(self, state: RecentredState, rank: int) -> RecentredState:  # type: ignore[override]
+    def pad(self, state: RecentredState, rank: int) -> RecentredState:
         """Neither components nor mean have a part in the new coordinates yet."""
         return replace(state, V=extended(state.V, rank), mean=padded_like(state.mean, rank))
 

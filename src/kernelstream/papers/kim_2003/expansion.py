@@ -16,6 +16,7 @@ and products of r + 1 columns, O(n r²); memory is the rows and r + 1 numbers fo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -80,24 +81,23 @@ class ExpansionChain(Chain):
         """The same parts, with an expansion in the place of coordinates for every row."""
         return cls(**{field.name: getattr(chain, field.name) for field in fields(Chain)})
 
-    def fold_rows(
-        self,
-        state: State,
-        X: Array,
-        weights: np.ndarray | None,
-        frozen: bool,
-        targets: Array | None,
-    ) -> tuple[State, int]:
-        """Learn rows: those of the start as ever, all others over the expansion."""
-        r, rank = int(state.tracker.V.shape[1]), int(state.tracker.V.shape[0])
+    def step(
+        self, state: State, blocks: Sequence[Any], frozen: bool
+    ) -> tuple[State, Sequence[Any]]:
+        """Learn a block: rows of the start as in any chain, all others over the expansion."""
+        X, weights, _ = blocks[0]
+        rank, r = (int(size) for size in state.tracker.V.shape)
+        n = int(X.shape[0])
         if np.all(column_norms(state.tracker.V) > 0):
-            return self.expand(state, X, weights), int(X.shape[0])
-        few = min(max(r - rank, 1), int(X.shape[0]))
-        w = None if weights is None else weights[:few]
-        after, n_read = super().fold_rows(state, X[:few, :], w, frozen, None)
-        if int(after.tracker.V.shape[0]) > rank or n_read == X.shape[0]:
-            return after, n_read
-        return super().fold_rows(state, X, weights, frozen, None)  # nothing new in sight: all rows
+            return self.expand(state, X, weights), blocks[1:]
+        few = min(max(r - rank, 1), n)
+        start = X[:few, :], None if weights is None else weights[:few], None
+        after, _ = super().step(state, [start], frozen)
+        n_read = after.n_rows - state.n_rows
+        if int(after.tracker.V.shape[0]) == rank and n_read < n:
+            return super().step(state, blocks, frozen)  # nothing new in sight: all rows
+        rest = X[n_read:, :], None if weights is None else weights[n_read:], None
+        return after, [rest] if n_read < n else []
 
     def expand(self, state: State, X: Array, weights: np.ndarray | None) -> State:
         """Sanger's rule over a block; its rows join the expansion."""
@@ -146,7 +146,7 @@ class ExpansionChain(Chain):
                 state.moments.squared_norm + float(w @ block.squared_norms),
             ),
         )
-        self.require_finite_sums(after)
+        self.require_finite(after)
         return after
 
 
