@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from kernelstream import StreamingKernelPCA, landmarks, papers, trackers
 from kernelstream.certificates.ledger import Ledger
 from kernelstream.landmarks.nystroem import transition
+from tests import samples
 from tests.conftest import ledger_of, settled_state, state_of
 from tests.naive import chain as naive
 
@@ -71,22 +72,23 @@ def test_missed_energy_never_falls(missed, weight, loss):
     assert changed.missed <= (np.sqrt(missed) + np.sqrt(loss)) ** 2 * (1 + 1e-12)
 
 
-@pytest.mark.parametrize(
-    ("basis", "criterion", "max_points"),
-    [
-        (landmarks.Distance(nu=0.2), naive.distance_criterion(0.2), None),
-        (landmarks.Distance(nu=0.1, max_points=6), naive.distance_criterion(0.1), 6),
-        (landmarks.Coherence(delta=0.6), naive.coherence_criterion(0.6), None),
-    ],
-    ids=["distance", "distance-full", "coherence"],
+GROWING = {
+    "distance": (landmarks.Distance(nu=0.2), naive.distance_criterion(0.2), None),
+    "distance-full": (landmarks.Distance(nu=0.1, max_points=6), naive.distance_criterion(0.1), 6),
+    "coherence": (landmarks.Coherence(delta=0.6), naive.coherence_criterion(0.6), None),
+}
+
+
+@samples.grid(
+    "name, tracker, forgetting, batch_size",
+    GROWING,
+    [trackers.Covariance, papers.Hebbian],
+    [1.0, 0.97],
+    [1, 7, 200],
 )
-@pytest.mark.parametrize("tracker", [trackers.Covariance, papers.Hebbian])
-@pytest.mark.parametrize("forgetting", [1.0, 0.97])
-@pytest.mark.parametrize("batch_size", [1, 7, 200])
-def test_the_ledger_of_a_growing_basis_equals_the_naive_one(
-    basis, criterion, max_points, tracker, forgetting, batch_size
-):
+def test_the_ledger_of_a_growing_basis_equals_the_naive_one(name, tracker, forgetting, batch_size):
     """Row by row, each row solved against the points of its time."""
+    basis, criterion, max_points = GROWING[name]
     rng = np.random.default_rng(1)
     X, w = rng.normal(size=(90, 2)), rng.uniform(0.2, 3.0, size=90)
     for weights in (None, w):

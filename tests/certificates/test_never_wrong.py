@@ -17,6 +17,7 @@ from kernelstream.certificates.observer import CertificateObserver, enter
 from kernelstream.landmarks import Clock, Start
 from kernelstream.landmarks.base import Measured
 from kernelstream.landmarks.nystroem import factorise, transition
+from tests import samples
 from tests.certificates.reference import (
     BASES,
     KERNELS,
@@ -64,8 +65,7 @@ def test_a_kernel_with_a_kink(basis: str):
             assert violations(case) == []
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("forgetting", [1.0, 0.97])
+@samples.grid("kernel, forgetting", KERNELS, [1.0, 0.97], together=1)
 def test_centroids_that_are_added_while_there_is_room(kernel: str, forgetting: float):
     seeds = itertools.count()
     for weights, certify, mode, m in itertools.product(
@@ -103,8 +103,12 @@ def test_rows_far_from_each_other_and_from_the_points(basis: str, kernel: str):
         assert violations(case) == [], case
 
 
-@pytest.mark.parametrize("basis", ["landmarks", "centroids", "distance full"])
-@pytest.mark.parametrize("mode", ["stream", "fit", "merge"])
+@samples.grid(
+    "basis, mode",
+    ["landmarks", "centroids", "distance full"],
+    ["stream", "fit", "merge"],
+    together=1,
+)
 def test_float32_rows_in_tight_groups_far_apart(basis: str, mode: str):
     """Rounding of kernel values grows with the distance, and the factor multiplies it."""
     for seed in range(25):

@@ -549,7 +549,8 @@ def choose(first: Reader, options: ReadOptions, target: str | None) -> Schema:
             columns, exclude = options.features, ()
     others = {*matching(exclude, names, where), options.weight_column, target}
     if columns is None:
-        features = [name for name in names if name in first.numeric and name not in others]
+        numbers = first.numeric - others
+        features = [name for name in names if name in numbers]
     else:
         features = [name for name in matching(columns, names, where) if name not in others]
     if not features:

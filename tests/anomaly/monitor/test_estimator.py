@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kernelstream
 from kernelstream import KernelMonitor, StreamingKernelPCA
 from kernelstream.anomaly import Records
 from kernelstream.anomaly.monitor.fitting import RIDGES, WIDTHS
 from kernelstream.anomaly.monitor.parameters import settings_of
+from tests import samples
 from tests.anomaly.monitor.processes import assert_same, process, small
 
 
@@ -37,7 +37,7 @@ def of_runs(estimator: KernelMonitor) -> dict[str, str]:
     return failures
 
 
-@parametrize_with_checks(
+@samples.checks(
     [
         KernelMonitor(basis=20, random_state=0),
         KernelMonitor(0.05, basis=20, smooth=None, random_state=0),

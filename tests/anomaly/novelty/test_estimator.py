@@ -10,9 +10,9 @@ import scipy.sparse
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import roc_auc_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelstream import KernelNovelty, StreamingKernelPCA, kernels, landmarks, load
+from tests import samples
 from tests.conftest import HELD_STREAM, public_members
 
 
@@ -30,7 +30,7 @@ def model() -> KernelNovelty:
 BY_PLACE = "rows are held back by their place: others are when a row is repeated, or shuffled"
 
 
-@parametrize_with_checks(
+@samples.checks(
     [KernelNovelty(random_state=0), KernelNovelty(basis="everything", gamma=0.1, scale=None)],
     expected_failed_checks=lambda estimator: {
         "check_sample_weight_equivalence_on_dense_data": BY_PLACE

@@ -137,14 +137,13 @@ class RLS(Weighted[RLSState]):
             G, K = products(V, rows)
             gram = np.ascontiguousarray(to_host(xp.matrix_transpose(V) @ V))
             T, S = np.eye(len(G)), np.zeros_like(G)
-            beta = float(self.forgetting)
             at = roots[position : position + len(K)]
             learned = least_squares_pass(
                 G,
                 K,
                 gram,
                 omega,
-                beta,
+                float(self.forgetting),
                 Q,
                 state.ceiling if self.guard else np.inf,
                 T,
