@@ -46,9 +46,9 @@ class Dialect:
 
     Examples
     --------
-    >>> found = infer_dialect(b"Made by X\n\nt;p\ns;bar\n1,5;2\n2,5;3\n3,5;4\n")
+    >>> found = infer_dialect(b"Made by X\n\nt;p\n1,5;2\n2,5;3\n3,5;4\n")
     >>> found.delimiter, found.names, found.skip
-    (';', ('t', 'p'), 4)
+    (';', ('t', 'p'), 3)
     """
 
     delimiter: str = ","
