@@ -36,7 +36,7 @@ from kernelstream.landmarks.optimized import strategy as centroids
 
 POINTS, MNIST_ROWS, HELD_OUT, SEEDS = 100, 20_000, 2_000, 8
 COMPONENTS = (10, 50)
-LOOK = Centroids._look
+OPTIMIZED = Centroids._optimized
 UNCHANGED = "0 / 0"  # values that change nothing on any stream are left out of the table
 MODULES = (centroids, state, polish)  # with constants of the policy
 
@@ -136,8 +136,8 @@ class Constant:
             is_property = isinstance(original, property)
             size = original.fget if is_property else original
 
-            def multiplied(basis: Centroids) -> int:
-                return round(value * size(basis))
+            def multiplied(basis: Centroids, **given: bool) -> int:
+                return round(value * size(basis, **given))
 
             new = property(multiplied) if is_property else multiplied
         with ExitStack() as changed:
@@ -149,25 +149,17 @@ class Constant:
 CONSTANTS = (
     Constant("start_rows", title="start rows"),
     Constant("_sample_rows", title="sampled rows"),
-    Constant("_window", title="window"),
     Constant("HELD_BACK", (2, 8)),
-    Constant("JUDGED", (500, 4500)),
     Constant("GAIN", (0.0, 1e-2)),
-    Constant("LOOK_FACTOR", (2, 8)),
-    Constant("QUERY_SHARE", (0.05, 1.0)),
-    Constant("QUERY_RISE", (1.0, 1.25)),
-    Constant("RISE", (1.125, 1.5)),
-    Constant("SIGMAS", (2.5, 10.0)),
-    Constant("STREAM_SHARE", (0.25, 2.25)),
-    Constant("FIT_SHARE", (1.0, 9.0)),
-    Constant("CREDIT", (0, 8)),
-    Constant("FEWEST", (2, 8)),
-    Constant("MOST", (6, 24)),
+    Constant("UPDATE_FACTOR", (2, 6)),
+    Constant("RECENT", (0.05, 1.0)),
+    Constant("RISE", (1.0, 1.25)),
+    Constant("EVALUATIONS", (4, 16)),
+    Constant("UPDATE_EVALUATIONS", (2, 8)),
     Constant("STEPS", (1, 6)),
     Constant("MOST_DIRECTIONS", (64, 200)),
-    Constant("DIRECTED", (500, 8000)),
+    Constant("SEEN", (500, 8000)),
     Constant("LEAST_GAIN", (0.0, 5e-3)),
-    Constant("CORRECTIONS", (3, 20)),
 )
 
 
@@ -193,12 +185,14 @@ def measured(stream: Stream, judges: dict[int, Judge], seeds: int) -> Found:
         model = StreamingKernelPCA(
             max(COMPONENTS), gamma=stream.gamma, basis=basis, random_state=seed
         )
-        with mock.patch.object(Centroids, "_look", autospec=True, side_effect=LOOK) as look:
+        with mock.patch.object(
+            Centroids, "_optimized", autospec=True, side_effect=OPTIMIZED
+        ) as optimized:
             begin = time.process_time()
             (model.fit if stream.fitted else model.partial_fit)(rows)
             scores = model.transform(stream.judged)
             seconds.append(time.process_time() - begin)
-        looks.append(look.call_count)
+        looks.append(optimized.call_count)
         shares.append([judge.captured(partial(first, scores, r)) for r, judge in judges.items()])
     return Found(np.array(shares), float(np.mean(looks)), min(seconds))
 

@@ -23,7 +23,6 @@ from sklearn.utils.fixes import parse_version
 from kernelstream import StreamingKernelPCA, landmarks, papers, trackers
 from kernelstream.certificates.ledger import Ledger
 from kernelstream.certificates.sample import AuditSample
-from kernelstream.landmarks.optimized.state import FEWEST
 from kernelstream.papers import schedules
 from kernelstream.stream import State
 from tests import samples
@@ -149,8 +148,11 @@ def audit_sample(state: State) -> AuditSample | None:
 def restless_centroids() -> Iterator[None]:
     """Centroids look for points again and again, however few rows there are to repay it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(landmarks.Centroids, "_affordable", lambda self, state: FEWEST)
-        patch.setattr("kernelstream.landmarks.optimized.strategy.LOOK_FACTOR", 2)
+        patch.setattr(
+            landmarks.Centroids,
+            "_update_due",
+            lambda self, state: self.follows and state.n >= 1.25 * state.updated_at,
+        )
         yield
 
 

@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from kernelstream import StreamingKernelPCA, landmarks, trackers
 from kernelstream.certificates import bounds
 from kernelstream.certificates.certificate import GuaranteedBounds, evidence
-from kernelstream.landmarks.optimized.state import FEWEST
 
 U = 2.0**-53
 Long = np.longdouble
@@ -31,15 +30,8 @@ class QuickCentroids(landmarks.Centroids):
     def start_rows(self, of_all: bool = False) -> int:
         return super().start_rows(of_all) if of_all else 2 * self.n_points
 
-    @property
-    def _window(self) -> int:
-        return 8
-
-    def _wants_look(self, state: Any) -> bool:
-        return state.n >= 1.5 * max(state.looked_at, 1) or super()._wants_look(state)
-
-    def _affordable(self, state: Any) -> int:
-        return FEWEST
+    def _update_due(self, state: Any) -> bool:
+        return bool(self.follows and state.n >= 1.5 * state.updated_at)
 
 
 SHAPES = (

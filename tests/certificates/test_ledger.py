@@ -122,7 +122,7 @@ def test_what_the_ledger_bounds_is_true_when_the_points_move():
     model.partial_fit(X[:512])
     state = state_of(model)
     assert state.n_rows == 512
-    assert state.basis.looked_at == 0  # nothing has changed since the start
+    assert not state.basis.carried  # nothing has changed since the start
     kernel = model.stream_.chain.kernel
     first = state.basis.span.coordinates(kernel, X[:512])
     held = first
@@ -147,7 +147,7 @@ def test_what_the_ledger_bounds_is_true_when_the_points_move():
         np.testing.assert_allclose(ledger_of(state).energy, len(seen), rtol=1e-12)
         np.testing.assert_allclose(state.tracker.scatter, held.T @ held, atol=1e-8)
         np.testing.assert_allclose(state.moments.total, held.sum(axis=0), atol=1e-8)
-    assert changes >= 4
+    assert changes >= 3
     assert loosest > 0.3  # a bound worth having: never three times too large here
 
 

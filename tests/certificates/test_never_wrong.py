@@ -124,7 +124,7 @@ def test_float32_rows_in_tight_groups_far_apart(basis: str, mode: str):
 def changes(case: Case) -> tuple[int, int]:
     """How often points were looked for, and how often others were found."""
     counts = {"looked": 0, "found": 0}
-    original = landmarks.Centroids._relook
+    original = landmarks.Centroids._update_landmarks
 
     def counted(*arguments: Any) -> Any:
         state, T = original(*arguments)
@@ -133,7 +133,7 @@ def changes(case: Case) -> tuple[int, int]:
         return state, T
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(landmarks.Centroids, "_relook", counted)
+        patch.setattr(landmarks.Centroids, "_update_landmarks", counted)
         learned(case)
     return counts["looked"], counts["found"]
 

@@ -11,7 +11,6 @@ from sklearn.base import clone
 from kernelstream import StreamingKernelPCA, kernels, landmarks, papers, trackers
 from kernelstream.landmarks.optimized.kmeans import lloyd, seed_points
 from kernelstream.landmarks.optimized.polish import Sampled, captured, polish, slope
-from kernelstream.landmarks.optimized.state import CREDIT, STREAM_SHARE
 from tests import samples
 from tests.conftest import settled_state, state_of
 from tests.landmarks.test_base import span_of
@@ -33,9 +32,9 @@ def test_centroids_follow_a_jump():
     points = settled_state(model).basis.span.points
     at_home = np.mean(naive.missed_energies(naive.rbf(0.4), points, old))
     assert np.mean(naive.missed_energies(naive.rbf(0.4), points, new)) > 0.9  # an unknown region
-    looked_at = state_of(model).basis.looked_at
+    updated_at = state_of(model).basis.updated_at
     model.partial_fit(X[4000:])
-    assert state_of(model).basis.looked_at > max(looked_at, 4000)  # before anybody asks
+    assert state_of(model).basis.updated_at > max(updated_at, 4000)  # before anybody asks
     points = span_of(model).points
     found = np.mean(naive.missed_energies(naive.rbf(0.4), points, new))
     kept = np.mean(naive.missed_energies(naive.rbf(0.4), points, old))
@@ -53,20 +52,27 @@ def test_a_stationary_stream_comes_to_rest():
         model.partial_fit(X[start : start + 1000])
         state = state_of(model)
         if state is not None:
-            looks.add(state.basis.looked_at)
+            looks.add(state.basis.updated_at)
             points.append(state.basis.span.points)
     assert 2 <= len(looks) <= 7
     np.testing.assert_array_equal(points[-1], points[-15])
 
 
-def test_looks_stay_within_their_share_of_the_work():
+def test_update_moving_stream_is_seldom(monkeypatch):
+    """Each update needs three times as many rows as the one before, however fast they move."""
+    updates, original = [], landmarks.Centroids._update_landmarks
+
+    def counted(self, kernel, state, clock):
+        updates.append(state.n)
+        return original(self, kernel, state, clock)
+
+    monkeypatch.setattr(landmarks.Centroids, "_update_landmarks", counted)
     X = np.random.default_rng(1).normal(size=(30_000, 4))
     X += np.arange(30_000)[:, None] / 2000  # a stream that never stops to move
     model = StreamingKernelPCA(5, gamma=0.1, basis=20, random_state=0).partial_fit(X)
     basis = state_of(model).basis
-    assert basis.looked_at > 10_000
-    credit = CREDIT * basis.work.short_look
-    assert basis.spent <= STREAM_SHARE * basis.n * basis.work.row + credit
+    assert basis.updated_at > 10_000
+    assert 2 <= len(updates) <= 4 and min(np.diff(np.log(updates))) > np.log(2.9)
 
 
 @samples.grid(

@@ -25,10 +25,13 @@ from kernelstream.arrays.namespaces import (
 from kernelstream.kernels import Kernel
 from kernelstream.landmarks.nystroem import Span
 from kernelstream.landmarks.optimized.kmeans import kmeans
-from kernelstream.landmarks.optimized.polish import Sampled, captured, polish
-from kernelstream.landmarks.optimized.state import STEPS
-
-EVALUATIONS = 40  # of the captured variance; as a rule it gains little more after eight
+from kernelstream.landmarks.optimized.polish import (
+    EVALUATIONS,
+    STEPS,
+    Sampled,
+    captured,
+    polish,
+)
 
 
 def fewer_points(

@@ -62,14 +62,15 @@ from kernelstream.landmarks.nystroem import (
 )
 from kernelstream.landmarks.optimized.kmeans import spread
 
-# Directions of the subspace in which points are looked for: half of the columns, within these.
-FEWEST_DIRECTIONS, MOST_DIRECTIONS = 64, 100
-DIRECTED = 2000  # rows that show them, at least: fewer cost more variance than they save time
+STEPS = 3  # of Lloyd's algorithm, from new seeds
+# Evaluations of the captured variance and its gradient: for a sample of all rows, and in a stream.
+EVALUATIONS = 8
+UPDATE_EVALUATIONS = 4
+MOST_DIRECTIONS = 100  # of the subspace in which points are looked for: half of the columns
+SEEN = 1800  # rows, at least, that show the directions and compare landmarks
 OVERSAMPLED = 10  # directions more on the way there (Halko, Martinsson, Tropp 2011)
 FIRST_STEPS = 3  # of subspace iteration, where there are no components of points nearby
 LEAST_GAIN = 5e-4  # share of the captured variance that a step has to add for another one
-CORRECTIONS = 8  # pairs of steps that L-BFGS remembers
-TRIALS = 5  # of one step: where only rounding is left, a line search would go on
 
 
 @dataclass(frozen=True)
@@ -122,10 +123,10 @@ class Sampled:
         p = n_directions(int(rows.shape[1])) if kernel.isotropic else None
         if p is None:
             return cls(as_dense(centred(rows)), weights, None, centre)
-        shown = np.arange(0, int(rows.shape[0]), max(1, int(rows.shape[0]) // DIRECTED))
-        few = centred(take_rows(rows, shown))
-        few = few if centre is None else in_single(few)
-        directions = main_directions(few, None if weights is None else weights[shown], p, rng)
+        some = part_of(np.arange(int(rows.shape[0])))
+        seen = centred(take_rows(rows, some))
+        seen = seen if centre is None else in_single(seen)
+        directions = main_directions(seen, None if weights is None else weights[some], p, rng)
         directions = cast(directions, rows.dtype)
         if centre is None:
             whole = namespace_of(mean).concat([mean[:, None], directions], axis=1)
@@ -186,10 +187,14 @@ class Sampled:
         return xp.concat([points, 0.0 * points[:, :1]], axis=1)
 
 
+def part_of(index: np.ndarray) -> np.ndarray:
+    """Evenly spaced rows for what does not need all of them: directions, and comparisons."""
+    return index[:: max(1, len(index) // SEEN)]
+
+
 def n_directions(d: int) -> int | None:
     """Directions in which to look at rows of d columns; None: as they are."""
-    p = min(MOST_DIRECTIONS, max(FEWEST_DIRECTIONS, d // 2))
-    return p if 3 * p <= 2 * d else None
+    return MOST_DIRECTIONS if 2 * d >= 3 * MOST_DIRECTIONS else None
 
 
 def in_single(rows: Array) -> Array:
@@ -425,7 +430,7 @@ def polish(kernel: Kernel, points: Array, sample: Sampled, wanted: int, evaluati
     # Measured against an L-BFGS in NumPy, with 6,000 rows of MNIST (100 landmarks) and 10,000
     # normal ones (20 columns, 256 landmarks): same evaluations and values, same time within 1%,
     # no more memory. `cores` limits SciPy's own BLAS to one thread as well.
-    options = {"maxcor": CORRECTIONS, "maxfun": evaluations, "ftol": LEAST_GAIN, "maxls": TRIALS}
+    options = {"maxfun": evaluations, "ftol": LEAST_GAIN, "maxls": evaluations}
     found = scipy.optimize.minimize(
         negative_gain, start, jac=True, method="L-BFGS-B", options=options
     )

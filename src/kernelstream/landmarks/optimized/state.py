@@ -23,21 +23,11 @@ from kernelstream.arrays.namespaces import (
 from kernelstream.kernels import Kernel
 from kernelstream.landmarks.base import Clock, Correction, LandmarkState
 from kernelstream.landmarks.nystroem import Span, residual_energy, weighted_total
-from kernelstream.landmarks.optimized.polish import n_directions
 from kernelstream.landmarks.sample import UniformSample
 from kernelstream.serialization import stored
 
-# Found on MNIST, Elec2, Frey faces and Adult streams; docs/centroids.md has other values.
-RISE = 1.25  # the stream has moved when the residual is this much above its reference …
-SIGMAS = 5.0  # … and by this many standard errors
-# Work of looking for points, as a share of that of the rows: of a stream so far, of all in ``fit``.
-STREAM_SHARE, FIT_SHARE = 0.5, 3.0
-CREDIT = 2  # looks beyond that when the stream has moved
-# A kernel value and the passes over it, and a row as such, cost as much as so many multiplications.
-ENTRY, ROW = 30.0, 2000.0
-STEPS = 3  # of Lloyd's, where points are looked for anew
-FEWEST, MOST = 4, 12  # evaluations of the captured variance a look
-HELD_BACK = 4  # one row of so many judges points that are chosen with the others
+UPDATE_FACTOR = 3  # an update follows when the rows are this many times those at the last one
+HELD_BACK = 4  # one row of this many evaluates landmarks that are chosen with the others
 
 
 @stored
@@ -91,12 +81,10 @@ class Reservoir(UniformSample):
         """Which of the rows points may be chosen with."""
         return np.setdiff1d(np.arange(len(self)), self.held_back())
 
-    def residual(self, kernel: Kernel, span: Span, unit: float) -> tuple[float, float]:
-        """Mean and variance of what a basis misses of the rows held back, in a unit."""
+    def residual(self, kernel: Kernel, span: Span, unit: float) -> float:
+        """Mean of what a basis misses of the rows held back, in a unit."""
         missed, _, weights = self.judged(kernel, span)
-        missed = missed / unit
-        mean = float(np.average(missed, weights=weights))
-        return mean, float(np.average((missed - mean) ** 2, weights=weights))
+        return float(np.average(missed, weights=weights)) / unit
 
     def missed_share(self, kernel: Kernel, span: Span) -> float:
         """What a basis misses of the rows held back, relative to the variance that it holds."""
@@ -122,46 +110,6 @@ def no_coordinates(rows: Array) -> Array:
     return like(np.zeros((int(rows.shape[0]), 0)), as_dense(rows[:1, :]), rows.dtype)
 
 
-@dataclass(frozen=True)
-class Work:
-    """What rows of a stream and looks for points cost, in multiplications."""
-
-    m: int  # points
-    d: int  # columns
-    wanted: int  # components
-    rows: int  # sampled rows that are looked at
-
-    @property
-    def row(self) -> float:
-        """A row of a block."""
-        return self.m * (self.d + 2.0 * self.m + ENTRY) + ROW
-
-    @property
-    def evaluation(self) -> float:
-        """One evaluation of the captured variance and its gradient."""
-        p = n_directions(self.d) or self.d
-        one = self.m * (2.0 * p + self.m + 2.0 * min(self.wanted, self.m) + 2.0 * ENTRY)
-        return self.rows * one + 10.0 * self.m**3
-
-    @property
-    def look(self) -> float:
-        """What a look takes beside: directions, k-means, what is held back, a change of basis."""
-        p = n_directions(self.d)
-        turned = 0.0 if p is None else self.rows * self.d * p * 2.0
-        means = STEPS * self.m * ((p or self.d) + ENTRY)
-        return turned + self.rows * (means + self.row) + 20.0 * self.m**3
-
-    def evaluations(self, n: int, share: float, spent: float = 0.0) -> int:
-        """How many evaluations a look may take that n rows are to repay."""
-        left = share * n * self.row - spent - self.look
-        return max(0, min(MOST, int(left / self.evaluation)))
-
-    @property
-    def short_look(self) -> float:
-        """A look of few evaluations."""
-        return self.look + FEWEST * self.evaluation
-
-
 @stored
 @dataclass(frozen=True)
 class CentroidsState(LandmarkState):
@@ -171,13 +119,10 @@ class CentroidsState(LandmarkState):
     sample: Reservoir
     wanted: int  # components for which points are polished
     n: int  # rows seen
-    looked_at: int  # rows seen when points were last looked for
-    next_look: int  # rows at which they are looked for next; 0: only if the stream moves
-    spent: Annotated[float, "not negative"]  # multiplications that looking has taken
+    updated_at: int  # rows seen when landmarks were last chosen
+    optimized: bool  # whether they were optimized for a sample, or are centers of the first rows
     missed: Annotated[float, "not negative"]  # Σ w ε/energy of the rows since …
     weight: Annotated[float, "not negative"]  # … and their weight
-    residual: Annotated[float, "not negative"]  # moving average of ε/energy
-    variance: Annotated[float, "not negative"]  # of ε/energy of single rows
     reference: Annotated[float, "not negative"]  # the residual that is normal for these points
     unit: Annotated[float, "not negative"]  # mean energy k(x,x) of the start
     carried: bool = False  # whether rows were folded in another basis and carried here
@@ -189,8 +134,8 @@ class CentroidsState(LandmarkState):
 
     @property
     def next_update(self) -> float:  # type: ignore[override]
-        """Where the next look is due; one that is overdue waits for the rows that repay it."""
-        return self.next_look if self.next_look > self.n else math.inf
+        """The number of rows at which landmarks of the first rows are optimized."""
+        return math.inf if self.optimized else UPDATE_FACTOR * self.updated_at
 
     def correction(self, kernel: Kernel) -> Correction | None:
         """The sampled rows, in the present basis and as they were folded."""
@@ -210,30 +155,12 @@ class CentroidsState(LandmarkState):
         """The state for rows that will all be projected on its landmarks, as the sample is now."""
         Z = self.span.many_coordinates(kernel, self.sample.held()[0])
         sample = Reservoir.of(self.sample, Z)
-        residual, variance = sample.residual(kernel, self.span, self.unit)
+        reference = sample.residual(kernel, self.span, self.unit)
         return replace(
-            self,
-            sample=sample,
-            residual=residual,
-            reference=residual,
-            variance=variance,
-            carried=False,
+            self, sample=sample, reference=reference, missed=0.0, weight=0.0, carried=False
         )
-
-    def has_moved(self, window: int) -> bool:
-        """Whether the stream has left the points behind; ``window`` rows are averaged."""
-        rise = self.residual - self.reference
-        noise = math.sqrt(self.variance / window)
-        rises = self.residual > RISE * self.reference and rise > SIGMAS * noise
-        return rises and self.can_gain  # above a reference of zero, rounding alone is a rise
 
     @property
     def can_gain(self) -> bool:
         """Nothing to gain where the points hold everything, as with few different rows."""
-        return self.residual > 1e-9
-
-    @property
-    def work(self) -> Work:
-        """What rows and looks cost."""
-        m, d = (int(k) for k in self.span.points.shape)
-        return Work(m, d, self.wanted, len(self.sample))
+        return max(self.reference, self.missed / (self.weight or 1.0)) > 1e-9

@@ -54,31 +54,32 @@ from kernelstream.landmarks.nystroem import (
     transition,
 )
 from kernelstream.landmarks.optimized.kmeans import kmeans, nearest
-from kernelstream.landmarks.optimized.polish import Sampled, captured, polish
-from kernelstream.landmarks.optimized.state import (
-    CREDIT,
-    FEWEST,
-    FIT_SHARE,
-    HELD_BACK,
+from kernelstream.landmarks.optimized.polish import (
+    EVALUATIONS,
     STEPS,
-    STREAM_SHARE,
+    UPDATE_EVALUATIONS,
+    Sampled,
+    captured,
+    part_of,
+    polish,
+)
+from kernelstream.landmarks.optimized.state import (
+    HELD_BACK,
+    UPDATE_FACTOR,
     CentroidsState,
     Reservoir,
-    Work,
 )
 from kernelstream.serialization import stored
 from kernelstream.serialization.part import check_count
 
-# The constants of the policy, found on MNIST, Elec2, Frey faces and Adult streams; what each is
-# worth, beside smaller and larger values: docs/centroids.md.
-# Rows of the sample: 30 a point, from these two numbers on 10 a point.
-LEAST_SAMPLED, MOST_SAMPLED = 1000, 5000
-JUDGED = 1500  # sampled rows on which points are compared
-GAIN = 1e-3  # share of the captured variance below which nothing is gained
-LOOK_FACTOR = 4  # a look follows when the rows are so many times those at the last
-JOINS = 1e-6  # share of its energy that is missed of a row that becomes a point while there is room
-QUERY_SHARE = 0.10  # a query looks for points when this share of the rows came since …
-QUERY_RISE = 1.05  # … and was missed by this much more than is normal
+# The constants of the policy; docs/centroids.md has the results of other values on six streams.
+MOST_SAMPLED = 5000  # rows of the sample: 30 for each landmark up to this number, and at least 10
+GAIN = 1e-3  # fraction of the captured variance below which nothing is gained
+RISE = 1.1  # landmarks are stale when the residual is this many times the expected one
+RECENT = (
+    0.1  # a query updates stale landmarks if this fraction of the rows came since the last time
+)
+JOINS = 1e-6  # relative residual of a row that becomes a landmark while there is room
 
 
 @stored
@@ -143,47 +144,35 @@ class Centroids(LandmarkStrategy[CentroidsState]):
 
     @property
     def _sample_rows(self) -> int:
-        m = self.n_points
-        return max(LEAST_SAMPLED, min(30 * m, max(MOST_SAMPLED, 10 * m)))
-
-    @property
-    def _window(self) -> int:
-        """Rows over which the residual is averaged."""
-        return max(500, 2 * self.n_points)
+        return max(self.start_rows(), min(30 * self.n_points, MOST_SAMPLED))
 
     # -- methods
 
     def begin(self, kernel: Kernel, start: Start) -> CentroidsState:
-        """Optimize landmarks for the rows, as much as the rows of the stream repay."""
+        """Choose landmarks by k-means for the first rows, or optimize them for a sample."""
         X, weights, m = start.X, start.weights, self.n_points
-        rng = generator(start.seed, "start")
         chosen = distinct_rows(X, m)
         if chosen is None:
-            work = Work(m, int(X.shape[1]), start.wanted, int(X.shape[0]))
-            evaluations = work.evaluations(start.n_rows, FIT_SHARE)
-            points = self._look(kernel, X, weights, m, start.wanted, evaluations, rng)
+            rng = generator(start.seed, "start")
+            evaluations = 0 if start.sample is None else EVALUATIONS
+            points = self._optimized(kernel, X, weights, m, start.wanted, evaluations, rng)
         else:
             points = as_dense(take_rows(X, chosen))
         span = factorise(kernel, points)
         Z, energy = span.many_coordinates(kernel, X), kernel.diag(span.rows(X))
         unit = float(np.average(to_host(energy).astype(float), weights=weights)) or 1.0
         missed = to_host(residual_energy(energy, Z)).astype(float) / unit
-        residual = float(np.average(missed, weights=weights))
-        reference = 1.15 * residual  # in-sample residuals are too small
         sample = start.sample
         return CentroidsState(
             span=span,
             sample=Reservoir(self._sample_rows) if sample is None else Reservoir.of(sample, Z),
             wanted=start.wanted,
             n=start.n_rows,
-            looked_at=0,
-            next_look=LOOK_FACTOR * max(start.n_rows, int(X.shape[0])) if self.follows else 0,
-            spent=0.0,
+            updated_at=max(start.n_rows, int(X.shape[0])),
+            optimized=sample is not None,
             missed=0.0,
             weight=0.0,
-            residual=reference,
-            variance=float(np.average((missed - residual) ** 2, weights=weights)),
-            reference=reference,
+            reference=float(np.average(missed, weights=weights)),
             unit=unit,
         )
 
@@ -211,60 +200,46 @@ class Centroids(LandmarkStrategy[CentroidsState]):
     def update(
         self, kernel: Kernel, state: CentroidsState, blocks: Sequence[Measured]
     ) -> tuple[CentroidsState, int]:
-        """Watch the residual until points have to be looked for; rows compete for the sample."""
-        residual, missed, weight = state.residual, state.missed, state.weight
-        n, count = state.n, 0
+        """Add up residuals until an update is due; rows compete for the sample."""
+        watched, count = state, 0
         for block in blocks:
             if not math.isfinite(block.missed):
                 finite(block.block.residual, kernel)
-            count, n, decay = count + 1, n + len(block), block.clock.decay
-            share = block.missed / state.unit
-            missed, weight = missed * decay + share, weight * decay + block.weight
-            if block.weight > 0:
-                pace = min(1.0, len(block) / self._window)
-                residual += pace * (share / block.weight - residual)
-            if self._wants_look(replace(state, n=n, residual=residual)):
+            count, decay = count + 1, block.clock.decay
+            watched = replace(
+                watched,
+                n=watched.n + len(block),
+                missed=watched.missed * decay + block.missed / state.unit,
+                weight=watched.weight * decay + block.weight,
+            )
+            if self._update_due(watched):
                 break
         sample = state.sample.offer(
             [(block.X, block.block.Z, block.weights) for block in blocks[:count]], blocks[0].clock
         )
-        watched = replace(state, sample=sample, n=n, residual=residual)
-        return replace(watched, missed=missed, weight=weight), count
-
-    def _wants_look(self, state: CentroidsState) -> bool:
-        """Whether points are due to be looked for, or the stream has moved, and rows repay it."""
-        due = state.next_look and state.n >= state.next_look and state.can_gain
-        if not (self.follows and (due or state.has_moved(self._window))):
-            return False
-        return self._affordable(state) >= FEWEST
-
-    def _affordable(self, state: CentroidsState) -> int:
-        """Evaluations that a look may take now: few on credit, when the stream has moved.
-
-        The first look is on credit, too: it is worth most.
-        """
-        work = state.work
-        if state.spent == 0.0 or state.has_moved(self._window):
-            credit = CREDIT * work.short_look
-            if state.spent + work.short_look <= STREAM_SHARE * state.n * work.row + credit:
-                return max(FEWEST, work.evaluations(state.n, STREAM_SHARE, state.spent))
-        return work.evaluations(state.n, STREAM_SHARE, state.spent)
+        return replace(watched, sample=sample), count
 
     def revise(
         self, kernel: Kernel, state: CentroidsState, clock: Clock, vectors: Vectors | None = None
     ) -> tuple[CentroidsState, Array | None] | None:
-        """Update the landmarks now and then, when the stream has moved, or for a query."""
-        if clock.query:
-            return self._relook(kernel, state, clock, FEWEST) if self._is_stale(state) else None
-        if not self._wants_look(state):
-            return None
-        return self._relook(kernel, state, clock, self._affordable(state))
+        """Update the landmarks once after the start, then when they are stale, or for a query."""
+        if not clock.query:
+            due = self._update_due(state)
+        else:
+            due = self._is_stale(state) and state.n - state.updated_at > RECENT * state.n
+        return self._update_landmarks(kernel, state, clock) if due else None
+
+    def _update_due(self, state: CentroidsState) -> bool:
+        """Whether landmarks are updated at the end of a block: seldom, so that rows repay it."""
+        if not (self.follows and state.can_gain and state.n >= UPDATE_FACTOR * state.updated_at):
+            return False
+        return not state.optimized or self._is_stale(state)
 
     def _is_stale(self, state: CentroidsState) -> bool:
-        """Whether many rows came since the last update, with a residual above the reference."""
-        came = state.n - state.looked_at
-        risen = state.missed > QUERY_RISE * state.reference * state.weight
-        return self.follows and state.can_gain and risen and came > QUERY_SHARE * state.n
+        """Whether the residual of the rows since the last update is above the expected one."""
+        return (
+            self.follows and state.can_gain and state.missed > RISE * state.reference * state.weight
+        )
 
     def merge(
         self, kernel: Kernel, a: CentroidsState, b: CentroidsState, seed: int
@@ -279,34 +254,29 @@ class Centroids(LandmarkStrategy[CentroidsState]):
             joint = a.sample.rebase(nothing[0]).merge(b.sample.rebase(nothing[1]))
             rows, m = joint.held()[0], max(len(a.span.points), len(b.span.points))
             most = max(m, self.n_points)
-            evaluations = max(FEWEST, a.work.evaluations(n, STREAM_SHARE))
-            points = self._look(
+            points = self._optimized(
                 kernel,
                 rows,
                 joint.stands_for(),
                 most,
                 max(a.wanted, b.wanted),
-                evaluations,
+                UPDATE_EVALUATIONS,
                 generator(seed, "merge", n),
                 [a.span.points, cast(b.span.points, a.span.points.dtype)],
             )
             span = factorise(kernel, points)
             to_a, to_b = transition(kernel, a.span, span), transition(kernel, b.span, span)
             sample = a.sample.rebase(to_a).merge(b.sample.rebase(to_b))
-        residual, variance = sample.residual(kernel, span, a.unit)
         joined = replace(
             a,
             span=span,
             sample=sample,
             n=n,
-            looked_at=n,
-            next_look=LOOK_FACTOR * n,
-            spent=a.spent + b.spent,
+            updated_at=n,
+            optimized=True,
             missed=0.0,
             weight=0.0,
-            residual=residual,
-            variance=variance,
-            reference=residual,
+            reference=sample.residual(kernel, span, a.unit),
             carried=a.carried or b.carried or to_a is not None or to_b is not None,
         )
         return joined, to_a, to_b
@@ -347,31 +317,27 @@ class Centroids(LandmarkStrategy[CentroidsState]):
             missed=cast(wide.residual, Z.dtype),
         )
 
-    def _relook(
-        self, kernel: Kernel, state: CentroidsState, clock: Clock, evaluations: int
+    def _update_landmarks(
+        self, kernel: Kernel, state: CentroidsState, clock: Clock
     ) -> tuple[CentroidsState, Array | None]:
         """Look for points in the sample."""
-        state = replace(state, sample=state.sample.compact())
-        sample, present = state.sample, state.span.points
-        points, spent = present, state.spent
+        sample = state.sample.compact()
+        state = replace(state, sample=sample, updated_at=state.n, optimized=True)
+        points = present = state.span.points
         if sample.missed_share(kernel, state.span) > GAIN:  # more than that cannot be gained
-            spent += state.work.look + evaluations * state.work.evaluation
-            points = self._look(
+            points = self._optimized(
                 kernel,
                 sample.held()[0],
                 sample.stands_for(),
                 max(int(present.shape[0]), self.n_points),
                 state.wanted,
-                evaluations,
+                UPDATE_EVALUATIONS,
                 generator(clock.seed, "look", clock.row),
                 [present],
             )
-        gained = points is not present
-        next_look = LOOK_FACTOR * state.n if gained else 0
-        state = replace(state, looked_at=state.n, spent=spent, next_look=next_look)
         return self._changed(kernel, state, points)
 
-    def _look(
+    def _optimized(
         self,
         kernel: Kernel,
         rows: Array,
@@ -394,7 +360,7 @@ class Centroids(LandmarkStrategy[CentroidsState]):
         if evaluations and smooth:
             starts = [anew, *(sampled.inside(points) for points in present)]
             if present:
-                some = sampled.take(some_of(np.arange(len(learning))))
+                some = sampled.take(part_of(np.arange(len(learning))))
                 value = [captured(kernel, points, some, wanted, some) for points in starts]
                 anew = starts[int(np.argmax(value))]
             anew = polish(kernel, anew, sampled, wanted, evaluations)
@@ -410,7 +376,7 @@ class Centroids(LandmarkStrategy[CentroidsState]):
         if len(found) + len(present) == 1:
             return found[0]
         whole = Sampled(rows, weights)
-        ours, theirs = whole.take(some_of(learning)), whole.take(some_of(judging))
+        ours, theirs = whole.take(part_of(learning)), whole.take(part_of(judging))
         value = [captured(kernel, points, ours, wanted, theirs) for points in (*found, *present)]
         new, old = int(np.argmax(value[: len(found)])), value[len(found) :]
         if present and not value[new] > (1.0 + GAIN) * max(old):
@@ -426,16 +392,13 @@ class Centroids(LandmarkStrategy[CentroidsState]):
             span = factorise(kernel, points)
             T = transition(kernel, state.span, span)
             sample = sample.rebase(T)
-        residual, variance = sample.residual(kernel, span, state.unit)
         state = replace(
             state,
             span=span,
             sample=sample,
             missed=0.0,
             weight=0.0,
-            residual=residual,
-            reference=residual,
-            variance=variance,
+            reference=sample.residual(kernel, span, state.unit),
             carried=state.carried or T is not None,
         )
         return state, T
@@ -457,8 +420,3 @@ def rows_near(seen: Array, centres: Array, rows: Array) -> Array:
     """A row for each centre, the nearest one; fewer where that is the same one."""
     apart = to_host(squared_distances(seen, cast(centres, seen.dtype)))
     return as_dense(take_rows(rows, np.unique(apart.argmin(axis=0))))
-
-
-def some_of(index: np.ndarray) -> np.ndarray:
-    """As many of some rows as points are judged with; they come in the order of the stream."""
-    return index[:: max(1, len(index) // JUDGED)]
