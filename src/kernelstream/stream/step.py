@@ -162,7 +162,7 @@ class Chain:
         sequential = self.tracker.kind == "sequential"
         most = self.n_components if sequential else None
         if most is None and state is not None:
-            most = self.tracker.most_components(state.tracker)
+            most = getattr(state.tracker, "n_components", None) or None  # of a truncated state
         if isinstance(most, int) and not (isinstance(n_components, int) and n_components <= most):
             raise ValueError(
                 f"The tracker {self.tracker} has learned {most} components and can show as many or "
