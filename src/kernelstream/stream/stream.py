@@ -262,7 +262,7 @@ class Stream(Value):
             missing = stream.start_rows - len(stream.waiting)
             if len(new) < missing:
                 return stream.buffered(new)
-            with cores():
+            with cores(), np.errstate(over="ignore", invalid="ignore"):
                 stream = stream.start(stream.waiting.join(new[: max(missing, 0)]))
         size = stream.batch_size
         if len(stream.waiting) + len(new) < size:
@@ -312,8 +312,9 @@ class Stream(Value):
             # Squared distances are finite: estimators checked it, but not after scaling, and not
             # of rows on a device.
             if self.scaler is not None or on_accelerator(X):
-                X = self.scaled(X)
-                finite(4.0 * row_norms_squared(X), kernel)
+                with np.errstate(over="ignore", invalid="ignore"):
+                    X = self.scaled(X)
+                    finite(4.0 * row_norms_squared(X), kernel)
             if not kernel.unit_norm:
                 # A number that is still to be chosen does not decide whether k(x, x) overflows.
                 kernel = kernel if kernel.fixed else kernel.fix(X, rows.weights)
@@ -439,7 +440,8 @@ class Stream(Value):
                 warnings.warn(f"At the start of the stream: {hidden}", stacklevel=2)
         if frozen and chain.tracker.kind in ("sums", "window"):  # any blocks, as a device likes
             size = preferred_rows(rows.X, self.device, chain.basis.size, size)
-        with explain_memory(size), cores() as n:
+        quiet = np.errstate(over="ignore", invalid="ignore")  # such values become errors
+        with explain_memory(size), quiet, cores() as n:
             together: list[Block] = []
             for block in self.blocks(rows, size):
                 progress.advance(int(block[0].shape[0]))
