@@ -103,8 +103,6 @@ def fit_rows(given: FitArguments, estimator: Any, screen: Screen) -> None:
         drawn_from = learn_random_rows(job, given.until)
     if not drawn_from and learn(job, []) is None:
         return
-    if given.passes == 2 and learner.number == 1:
-        screen.say("A second pass changes nothing for these landmarks and this tracker.")
     facts = random_row_facts(stored, drawn_from) if drawn_from else component_facts(stored)
     show_result(job, time.perf_counter() - began, *facts)
 

@@ -172,12 +172,10 @@ def parsed_parameters(given: FitArguments, kind: type) -> dict[str, Any]:
             raise CommandError(
                 USAGE, f"--set {name}: {kind.__name__} has {', '.join(known)}, and no {name}."
             )
-        is_tracker = name == "tracker"
-        parameters[name] = (
-            parse_part(text, trackers.NAMES | papers.TRACKERS, "set tracker")
-            if is_tracker
-            else opt.literal(text)
-        )
+        if name == "tracker":
+            parameters[name] = parse_part(text, trackers.NAMES | papers.TRACKERS, "set tracker")
+        else:
+            parameters[name] = opt.literal(text)
     return parameters
 
 

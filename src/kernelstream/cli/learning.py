@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -148,7 +147,7 @@ class ScreenObserver(RunObserver):
 
     def __init__(self, screen: Screen, rejects: Path | None):
         self.screen, self.path = screen, rejects
-        self.began = time.perf_counter()
+        self.first_fraction = Learner.first_fraction
 
     @contextlib.contextmanager
     def open(self, run: Run) -> Iterator[None]:
@@ -162,9 +161,13 @@ class ScreenObserver(RunObserver):
     @contextlib.contextmanager
     def reading(self, run: Run) -> Iterator[None]:
         """A progress bar for one pass."""
-        n_passes = run.learner.n_passes
-        title = "learning" if n_passes == 1 else f"pass {run.learner.number} of {n_passes}"
-        with RowProgress(self.screen, run.source, title) as self.bar:
+        number, n_passes = run.learner.number, run.learner.n_passes
+        title, edges = "learning", [0.0, 1.0]
+        if n_passes == 2:
+            if number == 1:
+                self.first_fraction = run.learner.first_fraction
+            title, edges = f"pass {number} of 2", [0.0, self.first_fraction, 1.0]
+        with RowProgress(self.screen, run.source, title, *edges[number - 1 :][:2]) as self.bar:
             yield
 
     def on_block(self, run: Run, block: Block) -> None:
@@ -278,34 +281,25 @@ def is_of(entry: dict[str, Any], address: str) -> bool:
 
 def learn_random_rows(job: Job, until: float) -> int:
     """Learn as many random rows as are needed, and return the number of all; 0: all are needed."""
-    counter = RowCounter(job)
-    sampling = ProgressiveSampling(until)
-    with RowProgress(job.screen, job.source, "counting") as counter.bar:
-        rows = FileRows.of(job.learner.estimator, job.source, counter.note)
-    counter.rejects.close()
-    estimator = sampling.fit(job.learner.estimator, rows)
+    rejects, n_invalid = Rejects(job.given.rejects, 0), 0
+
+    def note(block: Block) -> None:
+        nonlocal n_invalid
+        n_invalid += len(block.bad)
+        rejects.add(block.bad)
+        bar.update(len(block))
+
+    with RowProgress(job.screen, job.source, "counting") as bar:
+        rows = FileRows.of(job.learner.estimator, job.source, note)
+    rejects.close()
+    estimator = ProgressiveSampling(until).fit(job.learner.estimator, rows)
     if estimator is None:
         job.screen.say("As many rows as there are would have to be drawn: all are learned.")
         return 0
     job.stored.estimator = job.learner.estimator = estimator
     n_drawn = estimator.n_samples_seen_ + estimator.certificate_.statistical.n_sampled
-    finish(job, [], n_drawn, counter.n_invalid)
+    finish(job, [], n_drawn, n_invalid)
     return rows.n
-
-
-class RowCounter:
-    """Counts the rows of a source, and lists the rejected ones."""
-
-    bar: RowProgress
-
-    def __init__(self, job: Job):
-        self.rejects, self.n_invalid = Rejects(job.given.rejects, 0), 0
-
-    def note(self, block: Block) -> None:
-        """Count a block."""
-        self.n_invalid += len(block.bad)
-        self.rejects.add(block.bad)
-        self.bar.update(len(block))
 
 
 # -- summary

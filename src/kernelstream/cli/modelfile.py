@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from kernelstream.cli.wording import of_shell
 from kernelstream.estimators import KernelEstimator, StoredEstimator, StreamingKernelPCA, check_rows
 from kernelstream.serialization import ModelFile, Replacement
 from kernelstream.stream import Components, Stream
-from kernelstream.tables import Schema, Source, TableModel, Target
+from kernelstream.tables import Progress, Schema, Source, TableModel, Target
 
 try:
     import fcntl
@@ -238,6 +238,7 @@ def progress_of(content: dict[str, Any]) -> dict[str, Any] | None:
     place, sources = progress.get("place"), progress.get("files")
     whole = (
         isinstance(place, dict)
+        and set(place) == {field.name for field in fields(Progress)}
         and all(type(value) is int and 0 <= value < 2**53 for value in place.values())
         and isinstance(progress.get("identity"), dict)
         and isinstance(sources, list)

@@ -56,13 +56,6 @@ class TargetLearner(Learner):
         if estimator.__sklearn_is_fitted__() and self.repeatable:
             estimator.set_stream(with_moving_points(estimator, estimator.stream_, True))
 
-    @property
-    def n_passes(self) -> int:  # type: ignore[override]
-        """Passes that there will be."""
-        stream = getattr(self.estimator, "stream_", None)
-        is_useful = stream is not None and stream.wants_second_pass
-        return 2 if self.number == 2 or (self.repeatable and is_useful) else 1
-
     def learn(self, block: Block, first: int) -> None:
         """Learn the rows of a block that are not held out."""
         estimator = self.estimator

@@ -62,11 +62,15 @@ class Screen:
 class RowProgress:
     """A progress bar with rows per second, landmarks, explained variance and time left.
 
-    Without a terminal it is a line every ten seconds.
+    Without a terminal it is a line every ten seconds. The work may be one of two passes: it goes
+    from a fraction of the whole, ``start``, to another, ``end``.
     """
 
-    def __init__(self, screen: Screen, source: Source, title: str):
+    def __init__(
+        self, screen: Screen, source: Source, title: str, start: float = 0.0, end: float = 1.0
+    ):
         self.source, self.screen, self.title = source, screen, title
+        self.start, self.end = start, end
         self.began = self.logged = time.monotonic()
         self.evaluated = self.drawn = 0.0
         self.model_text = ""
@@ -109,14 +113,19 @@ class RowProgress:
         rate = self.n_rows / max(now - self.began, 1e-9)
         facts = f"{self.n_rows:,} rows, {rate:,.0f}/s{self.model_text}"
         self.drawn = now
-        self.bar.update(self.task, completed=self.source.fraction(), facts=facts)
+        self.bar.update(self.task, completed=self.fraction(), facts=facts)
+
+    def fraction(self) -> float:
+        """How much of the whole is done."""
+        return self.start + (self.end - self.start) * self.source.fraction()
 
     def line(self, seconds: float) -> str:
         """The same in a line, for a log."""
         done = ""
-        fraction = 0.0 if self.source.from_pipe else self.source.fraction()
-        if fraction > 0.0:
-            minutes, rest = divmod(round(seconds * (1.0 - fraction) / fraction), 60)
+        fraction = self.start if self.source.from_pipe else self.fraction()
+        if fraction > self.start:
+            left = seconds * (1.0 - fraction) / (fraction - self.start)
+            minutes, rest = divmod(round(left), 60)
             done = f"{fraction:.0%}, {minutes // 60}:{minutes % 60:02d}:{rest:02d} left, "
         rate = self.n_rows / max(seconds, 1e-9)
         return f"{self.title}: {done}{self.n_rows:,} rows, {rate:,.0f} rows/s"

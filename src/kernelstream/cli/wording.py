@@ -32,7 +32,6 @@ PHRASES = (
 )
 PLAIN = (
     (r"(?<==)True\b", "true"),
-    (r"(?<==)False\b", "false"),
     (r"\ban integer\b", "a whole number"),
     (r"\binteger\b", "whole number"),
     (r"(?<=got )None\b|(?<= and )None\b", "nothing"),

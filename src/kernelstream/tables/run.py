@@ -109,11 +109,19 @@ class Learner:
     """
 
     number = 1  # of the present pass
-    n_passes = 1  # that there will be, as far as it is known
+    repeatable = False  # whether the rows can be read twice
     n_rows = 0  # that the present pass has learned
+    first_fraction = 0.5  # of the time of two passes that the first one takes
 
     def __init__(self, estimator: Any, target: Target | None = None):
         self.estimator, self.target = estimator, target
+
+    @property
+    def n_passes(self) -> int:
+        """Passes that there will be; 1 where only the first rows will show it."""
+        stream = getattr(self.estimator, "stream_", None)
+        is_useful = stream is not None and stream.wants_second_pass
+        return 2 if self.number == 2 or (self.repeatable and is_useful) else 1
 
     def continue_from(self, estimator: Any, progress: Progress) -> None:
         """Continue a run that was stopped.
@@ -169,7 +177,7 @@ class LearnerInPasses(Learner):
 
     def __init__(self, estimator: StreamingKernelPCA, repeatable: bool):
         super().__init__(estimator)
-        self.passes = Passes(estimator, repeatable)
+        self.repeatable, self.passes = repeatable, Passes(estimator, repeatable)
 
     @property
     def number(self) -> int:  # type: ignore[override]
@@ -177,11 +185,9 @@ class LearnerInPasses(Learner):
         return self.passes.number
 
     @property
-    def n_passes(self) -> int:  # type: ignore[override]
-        """Passes that there will be; 1 where only the first rows will show it."""
-        stream = getattr(self.estimator, "stream_", None)
-        is_useful = stream is not None and stream.wants_second_pass
-        return 2 if self.number == 2 or (self.passes.repeatable and is_useful) else 1
+    def first_fraction(self) -> float:  # type: ignore[override]
+        """Fraction of the time of two passes that the first one takes."""
+        return self.estimator.stream_.begin_first_pass().first_pass_fraction
 
     @property
     def n_rows(self) -> int:  # type: ignore[override]
