@@ -40,7 +40,7 @@ UNSEEN = {
     "papers/tanaka_2012/subset_hebbian.py: min(start + PASS_ROWS": "the same",
     "QUERY_ROWS": "rows of a query at a time: memory",
     "MOST_COMPARED": "rows compared to find that all are alike: speed",
-    "MOST_REFERENCES": "references for signs within a block: speed",
+    "stream/signs.py: MOST_PIECES = ": "references for signs within a block: speed",
     "SUBSPACE_STEPS": "only signs are read off",
     "LARGEST_EMPTY": "what a crafted file may make a reader reserve: any small number",
     "LARGEST_COUNT": "what a crafted file may count up to: any number below 2**63",
@@ -51,9 +51,9 @@ UNSEEN = {
     "estimators/streaming_kernel_pca.py: device=self.device,": (
         "matters to rows that are sent to a device only"
     ),
-    "stream/stream.py: if frozen and chain.tracker.any_blocks": "blocks of a device: speed",
+    "stream/stream.py: if frozen and chain.tracker.kind in": "blocks of a device: speed",
     "stream/components.py: return self.vectors if self.orthonormal": ("both are the same: speed"),
-    "certificates/eigenvalues.py: rows = slice(start, min(start + STRIP": "rows of a strip: speed",
+    "certificates/eigenvalues.py: slice(start, min(start + STRIP": "rows of a strip: speed",
     "certificates/eigenvalues.py: in_threads(strip, range(0, n, STRIP))": "the same",
     "TOGETHER": "steps between two looks, or draws that are read at a time: speed",
     "FAR_AWAY": "any number whose kernel value is zero",
@@ -74,9 +74,7 @@ UNSEEN = {
     "certificates/betting.py: if best >= level": "sums of logarithms that meet a level exactly",
     "certificates/betting.py: max(initial=0.0) >= level": "the same",
     "kernels/dot_product.py: most = math.floor(": "any exponent whose square is far from overflow",
-    "stream/choosing.py: mean = K.mean(axis=0)": "a Gram matrix is symmetric",
     "stream/choosing.py: there = exact > NO_VARIANCE": "no variance is just at the threshold",
-    "stream/scaling.py: weights[~seen.any(axis=1)] =": "any weight, the same for all examples",
     "papers/honeine_2012/recentred_hebbian.py: if points.shape[0] == points.shape[1]": (
         "both are the same: speed"
     ),
