@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -17,7 +18,7 @@ import pyarrow as pa
 import pyarrow.feather
 import pytest
 
-from kernelstream.tables import Source, SourceError, SourcePosition
+from kernelstream.tables import SchemaOptions, Source, SourceError, SourcePosition
 from kernelstream.tables import readers as readers_module
 from tests.tables.conftest import NAMES, WRITERS, D, N, arrow_stream, joined
 
@@ -29,6 +30,23 @@ def test_every_format_gives_the_same_rows(name: str, tmp_path: Path, X: np.ndarr
     assert len(source.names) == D
     assert np.array_equal(joined(source), X)
     assert source.fraction() == 1.0
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", WRITERS)
+def test_source_that_is_not_read_to_its_end_leaves_no_file_open(
+    name: str, tmp_path: Path, X: np.ndarray
+) -> None:
+    WRITERS[name](tmp_path / name, X)
+    before = set(os.listdir("/dev/fd"))
+    source = Source(tmp_path / name, schema=SchemaOptions())
+    with pytest.raises(SourceError):
+        Source(tmp_path / name, schema=SchemaOptions(), columns=["no such column"])
+    assert set(os.listdir("/dev/fd")) == before
+    blocks = source.blocks()
+    next(blocks)
+    blocks.close()
+    assert set(os.listdir("/dev/fd")) == before
 
 
 @pytest.mark.parametrize("name", WRITERS)

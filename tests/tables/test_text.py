@@ -123,6 +123,12 @@ def test_a_quote_that_is_never_closed_is_an_error_at_once(rows: int, tmp_path: P
     assert 0 < sum(n_read) < 2 * LONGEST_LINE
 
 
+def test_source_lines_longer_than_a_cell_may_be_are_rows_of_many_columns(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(9, 10_000))
+    np.savetxt(tmp_path / "wide.csv", X, delimiter=",")  # 250,000 bytes a line
+    assert np.array_equal(joined(Source(tmp_path / "wide.csv")), X)
+
+
 def test_a_quote_opens_a_cell_only_where_it_begins(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text('5" pipe,"a ""b"",\nc",d\n1,2,3\n')
     source = Source(tmp_path / "a.csv")
@@ -146,6 +152,7 @@ def test_chunks_are_small_and_of_whole_rows(rows: bytes, tmp_path: Path) -> None
     reader = open_reader(File(str(tmp_path / "a.csv"), "csv"), ReadOptions())
     assert isinstance(reader, text.TextReader)
     chunks = list(reader.all_chunks())
+    reader.close()
     assert b"".join(chunks) == rows
     assert max(map(len, chunks)) < chunk_bytes() + 20
     assert all(chunk.count(b'"') % 2 == 0 for chunk in chunks[1:])

@@ -206,7 +206,10 @@ def infer_delimiter(first: str, below: list[str]) -> tuple[str, bool]:
 
 def n_cells(lines: list[str], delimiter: str) -> int | None:
     """The number of cells that all lines have, None if they differ."""
-    numbers = {len(csv_cells(line, delimiter)) for line in lines}
+    try:
+        numbers = {len(csv_cells(line, delimiter)) for line in lines}
+    except csv.Error:  # a long line without this delimiter is longer than a cell may be
+        return None
     return numbers.pop() if len(numbers) == 1 else None
 
 

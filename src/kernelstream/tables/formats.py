@@ -30,8 +30,7 @@ def open_reader(file: File, options: ReadOptions) -> Reader:
             return ParquetReader(file) if format == "parquet" else open_npz(file, options.array)
         return open_stream(file, format, stream, start, options)
     except BaseException as problem:
-        if not file.is_stdin:
-            stream.close()
+        stream.close()
         if isinstance(problem, UNREADABLE):
             raise SourceError(f"{file.name} cannot be read as {format}: {problem}") from problem
         raise

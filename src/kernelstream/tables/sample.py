@@ -17,6 +17,7 @@ from kernelstream.arrays import uniforms
 from kernelstream.tables.arrays import ArrayReader
 from kernelstream.tables.files import File, SourceError
 from kernelstream.tables.formats import open_reader
+from kernelstream.tables.inference import require
 from kernelstream.tables.readers import UNREADABLE, Batch, Reader, ReadOptions, Selection
 from kernelstream.tables.schema import few
 from kernelstream.tables.text import TextReader
@@ -75,6 +76,7 @@ def sample_rows(
     size = int(np.clip(NUMBERS // max(len(first.names), 1), FEWEST, ROWS))
     total = sum(file.size for file in files) or 1
     parts: list[Batch] = []
+    chosen: list[tuple[str, ...]] = []  # the features of each part
     remarks: dict[str, None] = {}
     absent = {}
     for file in files:
@@ -92,7 +94,10 @@ def sample_rows(
             for names in (columns.features, columns.carried)
         )
         here = replace(columns, features=features, carried=carried)
+        chosen.append(features)
         try:
+            if isinstance(first, ArrayReader):  # the first array decides how wide a row is
+                require(columns.features, reader.names, file.name)
             parts.append(sample_file(reader, here, size if len(files) == 1 else n, options.limit))
         except UNREADABLE as problem:
             raise SourceError(f"{file.name} cannot be read to its end: {problem}") from problem
@@ -100,7 +105,7 @@ def sample_rows(
             reader.close()
         if options.limit is not None:
             break  # its first rows are in the first files
-    return TableSample(joined(parts), True, tuple(remarks), absent)
+    return TableSample(joined(parts, chosen), True, tuple(remarks), absent)
 
 
 def sample_file(reader: Reader, columns: Selection, size: int, limit: int | None) -> Batch:
@@ -158,13 +163,14 @@ def lowest_of(
     return [table.take(pa.array(places))], numbers[places]
 
 
-def joined(parts: list[Batch]) -> Batch:
+def joined(parts: list[Batch], features: list[tuple[str, ...]]) -> Batch:
     """The samples of several files as one; text if a column has different types in them."""
-    tables = [pa.Table.from_batches([part.table]) for part in parts]
-    if parts[0].matrix is not None:
-        matrix = np.concatenate([part.matrix for part in parts if part.matrix is not None])
-        numbers = np.arange(1, len(matrix) + 1)
-        return replace(Batch.of(pa.concat_tables(tables)), numbers=numbers, matrix=matrix)
+    matrices = [part.matrix for part in parts if part.matrix is not None]
+    if len(matrices) == len(parts):
+        matrix = np.concatenate(matrices)
+        table = Batch.of(pa.concat_tables([pa.Table.from_batches([part.table]) for part in parts]))
+        return replace(table, numbers=np.arange(1, len(matrix) + 1), matrix=matrix)
+    tables = [as_table(part, names) for part, names in zip(parts, features, strict=True)]
     tables = [table for table in tables if table.num_rows] or tables[:1]
     try:
         return Batch.of(pa.concat_tables(tables, promote_options="permissive"))
@@ -174,3 +180,14 @@ def joined(parts: list[Batch]) -> Batch:
             for table in tables
         ]
         return Batch.of(pa.concat_tables(texts, promote_options="permissive"))
+
+
+def as_table(part: Batch, features: tuple[str, ...]) -> pa.Table:
+    """The rows of a file as a table, whose features are columns even if the file is an array."""
+    columns = dict(zip(part.table.schema.names, part.table.columns, strict=True))
+    if part.matrix is not None:
+        columns |= {
+            name: pa.array(column, pa.float64())
+            for name, column in zip(features, part.matrix.T.astype(float), strict=True)
+        }
+    return pa.table(columns)

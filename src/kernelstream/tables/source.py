@@ -192,6 +192,23 @@ class Source:
         **options: Any,
     ):
         self.files, self.options, first = open_files(paths, schema, ReadOptions(**options))
+        self._done = 0.0
+        try:
+            self._infer(first, schema, target)
+        except BaseException:
+            first.close()
+            raise
+        # A file is opened again to be read; what comes from a pipe comes once.
+        is_file = os.path.isfile(first.file.path)
+        if is_file:
+            first.close()
+        self._first: Reader | None = None if is_file else first
+        self._address: Reader | None = first if self.has_places else None
+
+    def _infer(
+        self, first: Reader, schema: SchemaOptions | Schema | None, target: str | Target | None
+    ) -> None:
+        """What the columns are, and the target, by the first file and a sample of all."""
         wanted = schema if isinstance(schema, SchemaOptions) else None
         known = schema if isinstance(schema, Schema) else None
         aim = target.name if isinstance(target, Target) else target
@@ -220,9 +237,6 @@ class Source:
             self._encode_sample(self.sample.batch)
         self.remarks = first.remarks if self.sample is None else self.sample.remarks
         self.named, self.image_shape = first.named, first.image_shape
-        self._first: Reader | None = first
-        self._address: Reader | None = first if self.has_places else None
-        self._done = 0.0
 
     def _encode_sample(self, batch: Batch) -> None:
         """Encode the sample; missing values will be filled if it has any."""
