@@ -313,7 +313,7 @@ def rebased(
     orders = lost_orders(n_orders)
     S, S_new = to_host(before.scatter), to_host(new_scatter)
     carried, lost, off = rounding.change(before.kernel, ledger, old, new, T, S, S_new)
-    hidden = rounding.slack(before.kernel, ledger, old, S, off) * (ledger.energy - ledger.exact)
+    hidden = rounding.slack(before.kernel, ledger, old, S, off) * ledger.inexact
     lost *= ledger.energy
     return ledger.widen(hidden).rebase(
         moments.weight,
