@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kernelstream import StreamingKernelPCA, kernels, landmarks, papers, serialization
-from kernelstream.stream.buffer import MOST_OF_A_ROW, Buffer
+from kernelstream.stream.buffer import MOST_OF_A_ROW, PIECE_ROWS, Buffer
 from kernelstream.stream.state import Rows
 
 D = 3
@@ -194,3 +194,16 @@ def test_rows_that_wait_in_one_piece() -> None:
     kept = empty.append(Rows(X, w, Y)).blocks[0]
     for ours, theirs in ((kept.X, X), (kept.weights, w), (kept.targets, Y)):
         assert not np.shares_memory(ours, theirs)
+
+
+def test_append_of_single_rows_joins_them_in_pieces() -> None:
+    """Appending takes the same time for the thousandth row as for the second."""
+    X = np.arange(2.0 * 100).reshape(100, 2)
+    buffer = Buffer().append(Rows(X[:3]))
+    for i in range(3, 100):
+        buffer = buffer.append(Rows(X[i : i + 1], np.full(1, float(i))))
+    assert len(buffer) == 100 and len(buffer.blocks) < 2 * PIECE_ROWS
+    rows = buffer.join()
+    np.testing.assert_array_equal(rows.X, X)
+    assert rows.weights is not None
+    np.testing.assert_array_equal(rows.weights, [1.0, 1.0, 1.0, *range(3, 100)])

@@ -18,6 +18,7 @@ from kernelstream.arrays.namespaces import (
     as_csr,
     as_dense,
     cast,
+    dtype_name,
     is_foreign,
     is_sparse,
     like,
@@ -111,7 +112,9 @@ def check_rows(
     3
     """
     X = query_rows(stream, X, estimator, check_finite=False)
-    X = cast(X, getattr(namespace_of(X), stream.dtype))
+    if dtype_name(X) != stream.dtype:
+        with np.errstate(over="ignore"):  # a row that overflows is refused below
+            X = cast(X, getattr(namespace_of(X), stream.dtype))
     return _rows_to_learn(X, weights, stream.fills, estimator, on_bad_rows, targets)
 
 

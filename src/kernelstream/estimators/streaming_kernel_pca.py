@@ -366,7 +366,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         row = block_of_one(x)
         if self._stream is None:
             return self.partial_fit(row)
-        with self._turn(), np.errstate(over="ignore", invalid="ignore"):
+        with self._turn():
             stream = self.stream_
             self.set_stream(stream.learn(inputs.check_rows(stream, row, estimator=self)))
         return self

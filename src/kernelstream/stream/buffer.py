@@ -14,6 +14,9 @@ from kernelstream.stream.state import Rows
 
 # Upper limit of w k(x, x) of a buffered row: sums over as many rows as can be counted are finite.
 MOST_OF_A_ROW = float(np.finfo(float).max * np.finfo(float).eps)
+# Rows that came one by one are joined in pieces of this many: appending to a long tuple takes time
+# that grows with its length.
+PIECE_ROWS = 32
 
 
 @stored
@@ -44,8 +47,12 @@ class Buffer(Value):
             return self
         weights = None if rows.weights is None else np.array(rows.weights, dtype=float)
         targets = None if rows.targets is None else copy_rows(rows.targets)
-        longer = Buffer((*self.blocks, Rows(copy_rows(rows.X), weights, targets)))
-        object.__setattr__(longer, "_count", len(self) + len(rows))  # rows may come one by one
+        blocks = (*self.blocks, Rows(copy_rows(rows.X), weights, targets))
+        count = self._count + len(rows)
+        if count % PIECE_ROWS == 0 and sum(map(len, blocks[-PIECE_ROWS:])) == PIECE_ROWS:
+            blocks = (*blocks[:-PIECE_ROWS], Rows.joined(blocks[-PIECE_ROWS:]))
+        longer = Buffer(blocks)
+        object.__setattr__(longer, "_count", count)
         return longer
 
 

@@ -262,7 +262,7 @@ class Stream(Value):
             missing = stream.start_rows - len(stream.waiting)
             if len(new) < missing:
                 return stream.buffered(new)
-            with cores():
+            with cores(), np.errstate(over="ignore", invalid="ignore"):
                 stream = stream.start(stream.waiting.join(new[: max(missing, 0)]))
         size = stream.batch_size
         if len(stream.waiting) + len(new) < size:
@@ -305,24 +305,29 @@ class Stream(Value):
 
         Each row is checked by itself, so nothing depends on how rows are cut into calls.
         """
-        kernel, largest, X = self.chain.kernel, 1.0, rows.X
+        kernel, largest = self.chain.kernel, 1.0
         if self.scaling is not None:
-            require_dense(X)
-        if self.knows_units:
-            # Squared distances are finite: estimators checked it, but not after scaling, and not
-            # of rows on a device.
-            if self.scaler is not None or on_accelerator(X):
-                X = self.scaled(X)
-                finite(4.0 * row_norms_squared(X), kernel)
-            if not kernel.unit_norm:
-                # A number that is still to be chosen does not decide whether k(x, x) overflows.
-                kernel = kernel if kernel.fixed else kernel.fix(X, rows.weights)
-                largest = largest_entry(finite(kernel.diag(X), kernel))
+            require_dense(rows.X)
+        # Rows as they are, on the host, have finite squared distances: estimators checked it.
+        plain = kernel.unit_norm and self.scaler is None and not on_accelerator(rows.X)
+        if self.knows_units and not plain:
+            largest = self._largest_squared_norm(rows)
         if rows.weights is not None:  # Σ w x is added up, too
             known = np.nan_to_num(rows.X) if self.fills else rows.X
             largest = max(largest, largest_entry(known)) * float(rows.weights.max())
         if not largest < MOST_OF_A_ROW:
             raise ValueError(overflowing(kernel))
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def _largest_squared_norm(self, rows: Rows) -> float:
+        """The largest k(x, x) of the rows in the units of the kernel, or an error."""
+        kernel, X = self.chain.kernel, self.scaled(rows.X)
+        finite(4.0 * row_norms_squared(X), kernel)
+        if kernel.unit_norm:
+            return 1.0
+        # A number that is still to be chosen does not decide whether k(x, x) overflows.
+        kernel = kernel if kernel.fixed else kernel.fix(X, rows.weights)
+        return largest_entry(finite(kernel.diag(X), kernel))
 
     @property
     def start_rows(self) -> int:
@@ -439,7 +444,8 @@ class Stream(Value):
                 warnings.warn(f"At the start of the stream: {hidden}", stacklevel=2)
         if frozen and chain.tracker.kind in ("sums", "window"):  # any blocks, as a device likes
             size = preferred_rows(rows.X, self.device, chain.basis.size, size)
-        with explain_memory(size), cores() as n:
+        quiet = np.errstate(over="ignore", invalid="ignore")  # such values become errors
+        with explain_memory(size), quiet, cores() as n:
             together: list[Block] = []
             for block in self.blocks(rows, size):
                 progress.advance(int(block[0].shape[0]))
