@@ -56,8 +56,8 @@ from kernelstream.landmarks.nystroem import (
     RANK_FLOOR,
     finite,
     inverse_of_cholesky,
+    is_semidefinite,
     product_in_tiles,
-    require_semidefinite,
     weighted_total,
 )
 from kernelstream.landmarks.optimized.kmeans import spread
@@ -269,7 +269,7 @@ def leading(
     go uphill. Where most are wanted, all are computed.
     """
     gram = finite(kernel.gram(to_float64(points)), kernel)
-    F = loose_factor(kernel, points, gram)
+    F = loose_factor(points, gram)
     xp, m, n = namespace_of(F), int(points.shape[0]), int(sample.rows.shape[0])
     ready = kernel.prepared(points) if isinstance(points, np.ndarray) else points
     parts = sample.parts(m)
@@ -320,7 +320,7 @@ def leading(
     )
 
 
-def loose_factor(kernel: Kernel, points: Array, gram: Array) -> Array:
+def loose_factor(points: Array, gram: Array) -> Array:
     """F with ``Fᵀ (K(D,D) + a little) F = I``.
 
     The little is what ``factorise`` calls a weak direction: points that nearly depend on others do
@@ -336,7 +336,8 @@ def loose_factor(kernel: Kernel, points: Array, gram: Array) -> Array:
         if factor is not None:
             return factor
     values, vectors = symmetric_eigen(gram)
-    require_semidefinite(kernel, float(values[-1]), float(values[0]))
+    if not is_semidefinite(float(values[-1]), float(values[0])):
+        raise ValueError("landmarks so near to each other that rounding spoils their factor")
     return vectors / xp.sqrt(xp.clip(values, min=0.0) + little)[None, :]
 
 
@@ -405,7 +406,10 @@ def polish(kernel: Kernel, points: Array, sample: Sampled, wanted: int, evaluati
     """Points that capture more of the sample, after at most so many looks at it (L-BFGS)."""
     if evaluations < 1 or kernel.smoothness is not Smoothness.SMOOTH:
         return points
-    first = slope(kernel, points, sample, wanted)
+    try:
+        first = slope(kernel, points, sample, wanted)
+    except ValueError:  # the final factor of these landmarks says what is wrong with them
+        return points
     if not first.value > 0.0:
         return points
     # Points on which much hangs have a steep gradient: in these units all are alike, and the
