@@ -58,6 +58,7 @@ from kernelstream.landmarks.nystroem import (
     inverse_of_cholesky,
     is_semidefinite,
     product_in_tiles,
+    require_semidefinite,
     weighted_total,
 )
 from kernelstream.landmarks.optimized.kmeans import spread
@@ -223,7 +224,10 @@ def captured(
     kernel: Kernel, points: Array, sample: Sampled, wanted: int, held_back: Sampled
 ) -> float:
     """Variance of rows that were held back along the components that the others show."""
-    shown = leading(kernel, sample.beside(points), sample, wanted)
+    try:
+        shown = leading(kernel, sample.beside(points), sample, wanted)
+    except FloatingPointError:
+        return 0.0
     if held_back is sample:
         return float(namespace_of(shown.values).sum(shown.values))
     ready, A = shown.ready, shown.components
@@ -269,7 +273,7 @@ def leading(
     go uphill. Where most are wanted, all are computed.
     """
     gram = finite(kernel.gram(to_float64(points)), kernel)
-    F = loose_factor(points, gram)
+    F = loose_factor(kernel, points, gram)
     xp, m, n = namespace_of(F), int(points.shape[0]), int(sample.rows.shape[0])
     ready = kernel.prepared(points) if isinstance(points, np.ndarray) else points
     parts = sample.parts(m)
@@ -320,7 +324,7 @@ def leading(
     )
 
 
-def loose_factor(points: Array, gram: Array) -> Array:
+def loose_factor(kernel: Kernel, points: Array, gram: Array) -> Array:
     """F with ``Fᵀ (K(D,D) + a little) F = I``.
 
     The little is what ``factorise`` calls a weak direction: points that nearly depend on others do
@@ -336,8 +340,9 @@ def loose_factor(points: Array, gram: Array) -> Array:
         if factor is not None:
             return factor
     values, vectors = symmetric_eigen(gram)
-    if not is_semidefinite(float(values[-1]), float(values[0])):
-        raise ValueError("landmarks so near to each other that rounding spoils their factor")
+    if kernel.psd and not is_semidefinite(float(values[-1]), float(values[0])):
+        raise FloatingPointError("the landmarks are so near that rounding spoils their factor")
+    require_semidefinite(kernel, float(values[-1]), float(values[0]))
     return vectors / xp.sqrt(xp.clip(values, min=0.0) + little)[None, :]
 
 
@@ -408,7 +413,7 @@ def polish(kernel: Kernel, points: Array, sample: Sampled, wanted: int, evaluati
         return points
     try:
         first = slope(kernel, points, sample, wanted)
-    except ValueError:  # the final factor of these landmarks says what is wrong with them
+    except FloatingPointError:  # the final factor of these landmarks says so in a warning
         return points
     if not first.value > 0.0:
         return points
@@ -425,7 +430,8 @@ def polish(kernel: Kernel, points: Array, sample: Sampled, wanted: int, evaluati
         try:
             with np.errstate(all="ignore"):
                 here = known.pop() if known else slope(kernel, moved, sample, wanted, nearby[0])
-        except ValueError:  # a step so long that kernel values are no numbers: a shorter one
+        # After a step so long that kernel values or the factor are spoiled: a shorter one.
+        except (ValueError, FloatingPointError):
             return 0.0, 0.0 * flat
         nearby[0] = here.shown.A
         return -here.value / begun, -(to_host(here.gradient) * unit).ravel() / begun
