@@ -136,8 +136,10 @@ class Constant:
             is_property = isinstance(original, property)
             size = original.fget if is_property else original
 
-            def multiplied(basis: Centroids, **given: bool) -> int:
-                return round(value * size(basis, **given))
+            def multiplied(basis: Centroids, of_all: bool = False) -> int:
+                if of_all:  # the sample of all rows: a size of its own
+                    return size(basis, of_all=True)
+                return round(value * size(basis))
 
             new = property(multiplied) if is_property else multiplied
         with ExitStack() as changed:

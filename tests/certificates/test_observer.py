@@ -243,7 +243,7 @@ def test_a_change_of_basis_is_entered_with_its_rounding(certify: Any) -> None:
 
     found = rebased(held, ledger, new, moved, T, loss, lost)
     carried, more, off = rounding.change(LINEAR, ledger, held.span, new, T, S, moved)
-    hidden = rounding.slack(LINEAR, ledger, held.span, S, off) * (100.0 - 7.0)
+    hidden = rounding.slack(LINEAR, ledger, held.span, S, off) * ledger.inexact
     tight = certify == "tight"
     expected = ledger.widen(hidden).rebase(
         held.moments.weight,
@@ -258,6 +258,17 @@ def test_a_change_of_basis_is_entered_with_its_rounding(certify: Any) -> None:
     for name, value in vars(expected).items():
         np.testing.assert_array_equal(getattr(found, name), value, name)
     assert found.rounding == carried > 0 and found.exact == 0.0
+
+
+@pytest.mark.parametrize("certify", ["tight", "auto"])
+def test_rebased_where_all_rows_are_points_keeps_a_bound_on_what_is_missed(certify: Any) -> None:
+    """Their energy may be rounded up, and that of all rows down."""
+    held, ledger, new, _, _ = change_of(certify, exact=float(np.nextafter(100.0, 101.0)))
+    ledger = replace(ledger, fresh=0.0, fresh_orders=0.0 * ledger.fresh_orders)
+    T = transition(LINEAR, held.span, new)
+    found = rebased(held, ledger, new, T @ held.scatter @ T.T, T, 1.0, lambda n: np.ones(n))
+    assert 0.0 < found.stale < 1e-20
+    assert np.all(found.stale_orders == found.stale)
 
 
 def test_points_that_are_only_appended_change_nothing_else() -> None:

@@ -67,7 +67,7 @@ def test_queries_fill_as_learning_does() -> None:
     assert np.allclose(errors, fitted.reconstruction_error(same), atol=1e-9)
     assert np.isfinite(fitted.inverse_transform(fitted.transform(ROWS[:50]))).all()
     assert np.allclose(fitted.transform_one(ROWS[0]), fitted.transform(ROWS[:1])[0])
-    assert fitted.certificate_.filled and "as they were filled" in str(fitted.certificate_)
+    assert fitted.certificate_.filled and "as they were imputed" in str(fitted.certificate_)
 
 
 def test_what_is_learned_are_the_filled_rows() -> None:

@@ -34,7 +34,8 @@ from kernelstream.serialization import stored
 CONFIDENCE = 0.99
 ROUNDING = 1e-7  # relative to the largest squared norm: what float64 may lose on the way
 # With many components fewer draws are compared with each other, for the time that it takes.
-MANY_COMPONENTS, FEWER_DRAWS = 64, 2048
+MANY_COMPONENTS = 64
+FEWER_DRAWS = 2048
 MOST_COMPARED = 4096  # of the draws of ``fit(until=...)``: their Gram matrix takes 67 MB
 TOGETHER = 16  # strips in memory at a time
 

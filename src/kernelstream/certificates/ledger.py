@@ -140,7 +140,7 @@ class Ledger:
             stale_trace=trace,
             stale_sum=_nothing() if total is None else total,
             stale_scatter=_nothing() if scatter is None else scatter,
-            loose=max(self.energy - self.exact, 0.0),
+            loose=self.inexact,
         )
 
     def widen(self, missed: float) -> Ledger:
@@ -236,6 +236,16 @@ class Ledger:
         if 1 <= k <= len(self.fresh_orders):
             return float(self.stale_orders[k - 1]), float(self.fresh_orders[k - 1])
         return self.stale, self.fresh
+
+    @property
+    def inexact(self) -> float:
+        """Bound on the energy of the rows that did not become points, with its rounding.
+
+        It is a difference of two sums, each of which is rounded as often as a block has rows, and
+        three times a block: decay, and rows before and after the last new point.
+        """
+        rounded = (self.longest + 3 * self.blocks) * np.finfo(float).eps * self.energy
+        return max(self.energy - self.exact, 0.0) + rounded
 
     @property
     def missed(self) -> float:

@@ -177,9 +177,7 @@ def enter(before: Accumulated, ledger: Ledger, block: Measured) -> Ledger:
     if block.clock.decay != 1.0:
         ledger = ledger.decay(block.clock.decay)
     projection, n = block.block, len(block)
-    deviation = 0.0
-    if in_float32(projection.Z):
-        deviation = measured_deviation(before, block, ledger)
+    deviation = measured_deviation(before, block, ledger)
     ledger = replace(
         ledger,
         blocks=ledger.blocks + 1,
@@ -268,7 +266,7 @@ def spectrum(
 
 
 def measured_deviation(before: Accumulated, block: Measured, ledger: Ledger) -> float:
-    """Error of float32 coordinates and squared norms, measured: this is not a proof.
+    """Error of float32 coordinates and squared norms, measured: this is not a proof. 0 in float64.
 
     On the first row of a block and on the one with the largest numbers among those inside the span:
     far from all landmarks kernel values are 0, and so are their errors. Where rows became
@@ -276,7 +274,7 @@ def measured_deviation(before: Accumulated, block: Measured, ledger: Ledger) -> 
     """
     span, kernel, projection, seen = before.span, before.kernel, block.block, ledger.blocks
     enough = ledger.deviation > 0.0 and seen >= FIRST_MEASURED and seen % MEASURED_EVERY
-    if projection.admitted or enough:
+    if projection.admitted or enough or not in_float32(projection.Z):
         return 0.0
     norms = row_norms_squared(block.X)
     norms = norms * (to_float64(projection.energy) - to_float64(projection.residual))
@@ -313,7 +311,7 @@ def rebased(
     orders = lost_orders(n_orders)
     S, S_new = to_host(before.scatter), to_host(new_scatter)
     carried, lost, off = rounding.change(before.kernel, ledger, old, new, T, S, S_new)
-    hidden = rounding.slack(before.kernel, ledger, old, S, off) * (ledger.energy - ledger.exact)
+    hidden = rounding.slack(before.kernel, ledger, old, S, off) * ledger.inexact
     lost *= ledger.energy
     return ledger.widen(hidden).rebase(
         moments.weight,

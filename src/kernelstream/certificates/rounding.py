@@ -170,17 +170,13 @@ def root_above(S: np.ndarray, ledger: Ledger) -> np.ndarray:
     trace = max(float(np.trace(S)), 0.0)
     if not np.all(np.isfinite(S)):
         return np.full_like(S, np.nan)
-    jitter = added_up(ledger, m) * trace
+    # S was added up block by block.
+    jitter = (ledger.longest + ledger.blocks + 8 * m + 8) * U64 * trace
     while True:
         try:
             return np.linalg.cholesky(S + jitter * np.eye(m))
         except np.linalg.LinAlgError:
             jitter = 10 * jitter + np.finfo(float).tiny
-
-
-def added_up(ledger: Ledger, m: int) -> float:
-    """Rounding error of a scatter matrix added up block by block, relative to its trace."""
-    return (ledger.longest + ledger.blocks + 8 * m + 8) * U64
 
 
 def largest_energy(kernel: Kernel, span: Span) -> float:

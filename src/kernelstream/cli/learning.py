@@ -1,4 +1,4 @@
-"""Learning into a model file: progress, rejected rows, checkpoints, ``--resume``, the summary.
+"""Learning into a model file: ``--resume``, path of its checkpoint, progress, rejected rows.
 
 The run itself is :class:`kernelstream.tables.Run`, as in Python. A run that goes on from a
 checkpoint ends with the same bytes as one that was never stopped.

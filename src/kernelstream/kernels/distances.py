@@ -1,4 +1,4 @@
-"""Pairwise distances (Euclidean, Manhattan) in blocks; bandwidth by the median heuristic."""
+"""Pairwise distances (Euclidean, Manhattan) in blocks; median distance of rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stationary kernels: RBF, exponential, Laplacian, Matérn; gamma.
+"""Stationary kernels: RBF, exponential, Laplacian, Matérn; gamma by the median heuristic.
 
 All have ``k(x, x) = 1``, and all but the Laplacian depend on ``|x − y|²`` alone, which one matrix
 product gives for a whole block:

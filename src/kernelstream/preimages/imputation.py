@@ -1,4 +1,4 @@
-"""Imputation of missing values and repair of gross errors in given rows by robust pre-images."""
+"""Imputation algorithm: local means, masked and robust pre-images; repair of gross errors."""
 
 from __future__ import annotations
 

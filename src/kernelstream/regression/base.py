@@ -1,4 +1,4 @@
-"""Base of regression and classifier: targets, missing targets, predictions, ridge strength."""
+"""Base of regression and classifier: targets, predictions, a pass for leave-one-out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Normal equations: ridge coefficients; strength by GCV or leave-one-out cross-validation.
+"""Normal equations: ridge coefficients; choice of the ridge strength by GCV or leave-one-out.
 
 Everything is a function of the moments that a stream keeps: the weight W, the sums of z and y, the
 scatter Σ w z zᵀ and the cross moments Σ w z yᵀ. No row is needed again, so any strength can be

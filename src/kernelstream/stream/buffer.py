@@ -1,4 +1,4 @@
-"""Buffer: rows of an unfinished block, kept as copies, part of the stream's value."""
+"""Buffer: copies of the rows of an unfinished block; `stream` fills and empties it."""
 
 from __future__ import annotations
 

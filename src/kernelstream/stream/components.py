@@ -1,4 +1,4 @@
-"""Components: scores, explained variance, n_components as a fraction, sign convention."""
+"""Components: scores, explained variance, n_components as a fraction."""
 
 from __future__ import annotations
 

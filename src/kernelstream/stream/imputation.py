@@ -1,4 +1,4 @@
-"""Imputation of missing values: local means of rows of the start, then masked pre-images."""
+"""Missing values of rows as they enter a stream; computed by `preimages.imputation`."""
 
 from __future__ import annotations
 

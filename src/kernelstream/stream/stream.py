@@ -1,4 +1,4 @@
-"""Stream: cuts rows into blocks, buffers the rest, learns, updates landmarks, answers queries.
+"""Stream: cuts rows into complete blocks, buffers the rest, learns, answers queries.
 
 Rows are folded in internal blocks of a fixed number of rows, counted from the start of the stream;
 those of an unfinished block wait. So the model is the same, bit for bit, however the caller cuts

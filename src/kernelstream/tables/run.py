@@ -1,4 +1,4 @@
-"""Learning from files: one or two passes, checkpoint, resume, random rows up to a target.
+"""Long runs over files: passes, checkpoints written at intervals, resuming, random rows.
 
 A checkpoint is a model file that also says how far the run has come. A run that was stopped and
 resumed ends with the same model, bit for bit, as one that was not.

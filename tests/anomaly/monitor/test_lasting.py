@@ -106,13 +106,15 @@ def test_one_of_many_independent_sensors_is_found_soon() -> None:
     def rows(n: int, seed: int) -> np.ndarray:
         return np.random.default_rng(seed).normal(size=(n, 30))
 
-    monitor, delays = small(alpha=0.002, lags=0).fit(rows(1500, 0)), []
-    assert np.mean(copy.copy(monitor).update_many(rows(3000, 1)).column("alarm")) < 0.004
-    for sensor in range(0, 30, 3):
-        X = rows(150, 10 + sensor)
-        X[50:, sensor] += 1.0
-        alarms = copy.copy(monitor).update_many(X).column("alarm")[50:]
-        delays.append(int(np.argmax(alarms)) + 1 if alarms.any() else 100)
+    delays: list[int] = []
+    for seed in (0, 1000):  # limits differ from fit to fit, and delays with them
+        monitor = small(alpha=0.002, lags=0).fit(rows(1500, seed))
+        assert np.mean(copy.copy(monitor).update_many(rows(3000, 1)).column("alarm")) < 0.004
+        for sensor in range(0, 30, 3):
+            X = rows(150, 10 + sensor)
+            X[50:, sensor] += 1.0
+            alarms = copy.copy(monitor).update_many(X).column("alarm")[50:]
+            delays.append(int(np.argmax(alarms)) + 1 if alarms.any() else 100)
     assert np.mean(delays) < 32
 
 

@@ -1,4 +1,4 @@
-"""Hebbian tracker: Sanger's rule (generalized Hebbian algorithm) in blocks, compiled pass.
+"""Hebbian tracker: Sanger's rule (generalized Hebbian algorithm); the shared compiled pass.
 
 The rule (Honeine 2012, eq. 19, in orthonormal coordinates; Sanger 1989)::
 
