@@ -17,7 +17,7 @@ import kernelstream
 from kernelstream.anomaly import KernelMonitor
 from kernelstream.cli.failures import BUSY, MODEL, USAGE, WRITE, CommandError
 from kernelstream.cli.wording import of_shell
-from kernelstream.estimators import KernelEstimator, StoredEstimator, StreamingKernelPCA, check_rows
+from kernelstream.estimators import KernelEstimator, StoredEstimator, StreamingKernelPCA
 from kernelstream.serialization import ModelFile, Replacement
 from kernelstream.stream import Components, Stream
 from kernelstream.tables import Progress, Schema, Source, TableModel, Target
@@ -56,10 +56,6 @@ class Stored:
     def components(self) -> Components:
         """Its components."""
         return self.stream.components
-
-    def learn_again(self, X: np.ndarray, weights: np.ndarray | None) -> None:
-        """Learn rows in a second pass: the basis stays as it is."""
-        self.stream = self.stream.learn(check_rows(self.stream, X, weights), frozen=True)
 
     @property
     def target(self) -> Target | None:

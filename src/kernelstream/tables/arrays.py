@@ -238,7 +238,6 @@ def open_npz(file: File, name: str | None) -> ArrayReader:
             raise SourceError(
                 f"{file.name} holds several arrays: choose one with --read array=NAME (array=...), "
                 f"{listed}."
-                f"{listed}."
             )
         chosen = tables[0]
     elif chosen not in members:

@@ -195,7 +195,9 @@ def infer_delimiter(first: str, below: list[str]) -> tuple[str, bool]:
     ):
         return ";", False  # one column of numbers with decimal commas
     lines = [first, *below]
-    fits = [sign for sign in (usual, *DELIMITERS, " ") if (n := n_cells(lines, sign)) and n > 1]
+    # A long line would be one cell of a delimiter that it lacks, and longer than csv lets one be.
+    signs = [sign for sign in (usual, *DELIMITERS, " ") if sign in first]
+    fits = [sign for sign in signs if (n := n_cells(lines, sign)) and n > 1]
     if not fits or fits[0] == " ":
         narrow = [squeezed(line) for line in lines]
         aligned = narrow != lines and n_cells(narrow, " ") not in (None, 1)
@@ -206,10 +208,7 @@ def infer_delimiter(first: str, below: list[str]) -> tuple[str, bool]:
 
 def n_cells(lines: list[str], delimiter: str) -> int | None:
     """The number of cells that all lines have, None if they differ."""
-    try:
-        numbers = {len(csv_cells(line, delimiter)) for line in lines}
-    except csv.Error:  # a long line without this delimiter is longer than a cell may be
-        return None
+    numbers = {len(csv_cells(line, delimiter)) for line in lines}
     return numbers.pop() if len(numbers) == 1 else None
 
 

@@ -39,14 +39,14 @@ class TableSample:
         Whether they come from everywhere, and not from the head of a pipe.
     remarks : tuple of str
         What is unusual about the files.
-    absent : dict of str to set of str
-        Columns of the first file that other files do not have, by the name of the file.
+    columns : dict of str to tuple of str
+        The columns of each file, by its name.
     """
 
     batch: Batch
     whole: bool = True
     remarks: tuple[str, ...] = ()
-    absent: dict[str, set[str]] = field(default_factory=dict)
+    columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def sample_rows(
@@ -76,25 +76,25 @@ def sample_rows(
     size = int(np.clip(NUMBERS // max(len(first.names), 1), FEWEST, ROWS))
     total = sum(file.size for file in files) or 1
     parts: list[Batch] = []
-    chosen: list[tuple[str, ...]] = []  # the features of each part
+    # Arrays are parts of a matrix; next to text, they are columns of a table as that is.
+    are_mixed = len({file.format in ("npy", "npz") for file in files}) > 1
     remarks: dict[str, None] = {}
-    absent = {}
+    found = {}
     for file in files:
         n = max(size * file.size // total, min(FEWEST, size) // len(files), 1)
         reader = open_reader(file, options)
         remarks |= dict.fromkeys(reader.remarks)
-        absent[file.name] = {*first.names} - {*reader.names}
+        found[file.name] = reader.names
         if more := [name for name in reader.names if name not in first.names]:
-            remark = (
-                f"{file.name} has columns that {first.file.name} has not, and that are left out"
-            )
-            remarks[f"{remark}: {few(more, 20)}."] = None
+            remark = f"{file.name} has columns that {first.file.name} has not"
+            remarks[f"{remark}, and that are left out: {few(more, 20)}."] = None
         features, carried = (
             tuple(name for name in names if name in reader.names)
             for names in (columns.features, columns.carried)
         )
         here = replace(columns, features=features, carried=carried)
-        chosen.append(features)
+        if are_mixed and isinstance(reader, ArrayReader):
+            here = replace(here, features=(), carried=(*features, *carried))
         try:
             if isinstance(first, ArrayReader):  # the first array decides how wide a row is
                 require(columns.features, reader.names, file.name)
@@ -105,7 +105,7 @@ def sample_rows(
             reader.close()
         if options.limit is not None:
             break  # its first rows are in the first files
-    return TableSample(joined(parts, chosen), True, tuple(remarks), absent)
+    return TableSample(joined(parts), True, tuple(remarks), found)
 
 
 def sample_file(reader: Reader, columns: Selection, size: int, limit: int | None) -> Batch:
@@ -163,14 +163,14 @@ def lowest_of(
     return [table.take(pa.array(places))], numbers[places]
 
 
-def joined(parts: list[Batch], features: list[tuple[str, ...]]) -> Batch:
+def joined(parts: list[Batch]) -> Batch:
     """The samples of several files as one; text if a column has different types in them."""
+    tables = [pa.Table.from_batches([part.table]) for part in parts]
     matrices = [part.matrix for part in parts if part.matrix is not None]
     if len(matrices) == len(parts):
         matrix = np.concatenate(matrices)
-        table = Batch.of(pa.concat_tables([pa.Table.from_batches([part.table]) for part in parts]))
-        return replace(table, numbers=np.arange(1, len(matrix) + 1), matrix=matrix)
-    tables = [as_table(part, names) for part, names in zip(parts, features, strict=True)]
+        numbers = np.arange(1, len(matrix) + 1)
+        return replace(Batch.of(pa.concat_tables(tables)), numbers=numbers, matrix=matrix)
     tables = [table for table in tables if table.num_rows] or tables[:1]
     try:
         return Batch.of(pa.concat_tables(tables, promote_options="permissive"))
@@ -180,14 +180,3 @@ def joined(parts: list[Batch], features: list[tuple[str, ...]]) -> Batch:
             for table in tables
         ]
         return Batch.of(pa.concat_tables(texts, promote_options="permissive"))
-
-
-def as_table(part: Batch, features: tuple[str, ...]) -> pa.Table:
-    """The rows of a file as a table, whose features are columns even if the file is an array."""
-    columns = dict(zip(part.table.schema.names, part.table.columns, strict=True))
-    if part.matrix is not None:
-        columns |= {
-            name: pa.array(column, pa.float64())
-            for name, column in zip(features, part.matrix.T.astype(float), strict=True)
-        }
-    return pa.table(columns)

@@ -191,17 +191,23 @@ class Source:
         target: str | Target | None = None,
         **options: Any,
     ):
-        self.files, self.options, first = open_files(paths, schema, ReadOptions(**options))
+        wanted = ReadOptions(**options)
+        paths = [paths] if isinstance(paths, str | os.PathLike) else paths
+        self.files = find_files(paths, wanted.format)
+        if isinstance(schema, Schema) and schema.is_nameless:
+            wanted = replace(wanted, n_features=len(schema.inputs))
+        elif isinstance(schema, Schema):
+            wanted = replace(wanted, features=schema.inputs)
+        if wanted.stdin is None and any(file.is_stdin for file in self.files):
+            wanted = replace(wanted, stdin=standard_input())
+        self.options, first = wanted, open_reader(self.files[0], wanted)
         self._done = 0.0
         try:
             self._infer(first, schema, target)
-        except BaseException:
-            first.close()
-            raise
-        # A file is opened again to be read; what comes from a pipe comes once.
-        is_file = os.path.isfile(first.file.path)
-        if is_file:
-            first.close()
+        finally:
+            # A file is opened again to be read; what comes from a pipe comes once.
+            if is_file := os.path.isfile(first.file.path):
+                first.close()
         self._first: Reader | None = None if is_file else first
         self._address: Reader | None = first if self.has_places else None
 
@@ -494,22 +500,6 @@ def open_table(
     return Source(paths, schema=schema or SchemaOptions(), target=target, **options)
 
 
-def open_files(
-    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
-    schema: SchemaOptions | Schema | None,
-    options: ReadOptions,
-) -> tuple[list[File], ReadOptions, Reader]:
-    """The files of a source, how they are read, and a reader of the first."""
-    files = find_files([paths] if isinstance(paths, str | os.PathLike) else paths, options.format)
-    if isinstance(schema, Schema) and schema.is_nameless:
-        options = replace(options, n_features=len(schema.inputs))
-    elif isinstance(schema, Schema):
-        options = replace(options, features=schema.inputs)
-    if options.stdin is None and any(file.is_stdin for file in files):
-        options = replace(options, stdin=standard_input())
-    return files, options, open_reader(files[0], options)
-
-
 def infer(
     files: Sequence[File],
     first: Reader,
@@ -544,12 +534,8 @@ def infer(
         where=where,
         remarks=sample.remarks,
     )
-    for name, absent in sample.absent.items():
-        if gone := [column for column in schema.inputs if column in absent]:
-            raise SourceError(
-                f"{name} has no column {', '.join(map(repr, gone))}, which {where} has: mend it, "
-                "or leave such columns out."
-            )
+    for name, columns in sample.columns.items():
+        require(schema.inputs, columns, name)
     return schema, sample
 
 
