@@ -338,19 +338,27 @@ def require_semidefinite(
     cure : str, optional
         Advice for the error message when rounding, and not the kernel, is the cause.
     """
-    if lowest < -NEGATIVE_SHARE * max(highest, 0.0) or (highest <= 0.0 and lowest < 0.0):
-        if kernel.psd:
-            warnings.warn(
-                f"With the kernel {kernel} these rows are so nearly dependent that rounding "
-                f"spoiled the landmarks (a squared distance came out as {lowest:.3g}). {cure}",
-                stacklevel=2,
-            )
-            return
-        raise ValueError(
-            f"The kernel {kernel} is not positive semidefinite on these rows: its matrix has the "
-            f"eigenvalue {lowest:.3g} beside {highest:.3g}. Kernel PCA needs a positive "
-            "semidefinite kernel; choose other parameters or another kernel."
+    if is_semidefinite(lowest, highest):
+        return
+    if kernel.psd:
+        warnings.warn(
+            f"With the kernel {kernel} these rows are so nearly dependent that rounding "
+            f"spoiled the landmarks (a squared distance came out as {lowest:.3g}). {cure}",
+            stacklevel=2,
         )
+        return
+    raise ValueError(
+        f"The kernel {kernel} is not positive semidefinite on these rows: its matrix has the "
+        f"eigenvalue {lowest:.3g} beside {highest:.3g}. Kernel PCA needs a positive "
+        "semidefinite kernel; choose other parameters or another kernel."
+    )
+
+
+def is_semidefinite(lowest: float, highest: float) -> bool:
+    """Whether a matrix with these eigenvalues is positive semidefinite, up to rounding."""
+    if highest <= 0.0:
+        return lowest >= 0.0
+    return lowest >= -NEGATIVE_SHARE * highest
 
 
 def distinct_rows(X: Array, most: int) -> np.ndarray | None:

@@ -56,6 +56,7 @@ from kernelstream.landmarks.nystroem import (
     RANK_FLOOR,
     finite,
     inverse_of_cholesky,
+    is_semidefinite,
     product_in_tiles,
     require_semidefinite,
     weighted_total,
@@ -223,7 +224,10 @@ def captured(
     kernel: Kernel, points: Array, sample: Sampled, wanted: int, held_back: Sampled
 ) -> float:
     """Variance of rows that were held back along the components that the others show."""
-    shown = leading(kernel, sample.beside(points), sample, wanted)
+    try:
+        shown = leading(kernel, sample.beside(points), sample, wanted)
+    except FloatingPointError:
+        return 0.0
     if held_back is sample:
         return float(namespace_of(shown.values).sum(shown.values))
     ready, A = shown.ready, shown.components
@@ -336,6 +340,8 @@ def loose_factor(kernel: Kernel, points: Array, gram: Array) -> Array:
         if factor is not None:
             return factor
     values, vectors = symmetric_eigen(gram)
+    if kernel.psd and not is_semidefinite(float(values[-1]), float(values[0])):
+        raise FloatingPointError("the landmarks are so near that rounding spoils their factor")
     require_semidefinite(kernel, float(values[-1]), float(values[0]))
     return vectors / xp.sqrt(xp.clip(values, min=0.0) + little)[None, :]
 
@@ -405,7 +411,10 @@ def polish(kernel: Kernel, points: Array, sample: Sampled, wanted: int, evaluati
     """Points that capture more of the sample, after at most so many looks at it (L-BFGS)."""
     if evaluations < 1 or kernel.smoothness is not Smoothness.SMOOTH:
         return points
-    first = slope(kernel, points, sample, wanted)
+    try:
+        first = slope(kernel, points, sample, wanted)
+    except FloatingPointError:  # the final factor of these landmarks says so in a warning
+        return points
     if not first.value > 0.0:
         return points
     # Points on which much hangs have a steep gradient: in these units all are alike, and the
@@ -421,7 +430,8 @@ def polish(kernel: Kernel, points: Array, sample: Sampled, wanted: int, evaluati
         try:
             with np.errstate(all="ignore"):
                 here = known.pop() if known else slope(kernel, moved, sample, wanted, nearby[0])
-        except ValueError:  # a step so long that kernel values are no numbers: a shorter one
+        # After a step so long that kernel values or the factor are spoiled: a shorter one.
+        except (ValueError, FloatingPointError):
             return 0.0, 0.0 * flat
         nearby[0] = here.shown.A
         return -here.value / begun, -(to_host(here.gradient) * unit).ravel() / begun
