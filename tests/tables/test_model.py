@@ -60,7 +60,7 @@ def test_categories_and_gaps(kind: str, tmp_path: Any) -> None:
     assert found.encoder_.schema_.features == features and found.n_features_in_ == 4
     certificate = found.estimator_.certificate_
     assert certificate.filled and found.estimator_.n_features_in_ == 6
-    assert ("rows", "as they were filled: missing values are the model's") in certificate.rows()
+    assert ("rows", "as they were imputed: missing values are the model's") in certificate.rows()
     scores = found.transform(frame)
     assert np.isfinite(scores).all() and scores.shape == (N, 3)
     back = found.inverse_transform(scores)

@@ -12,7 +12,7 @@ from kernelstream.estimators.explain import ComponentExplanation, RowExplanation
 from kernelstream.estimators.inputs import check_rows, require_summable
 from kernelstream.estimators.kernel_estimator import KernelEstimator
 from kernelstream.estimators.kernel_pca import KernelPCA
-from kernelstream.estimators.passes import Passes, blocks_of
+from kernelstream.estimators.passes import Passes
 from kernelstream.estimators.selection import Suggestion, suggest
 from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
 from kernelstream.estimators.until import ProgressiveSampling
@@ -31,7 +31,6 @@ __all__ = [
     "Suggestion",
     "Transactional",
     "at_one_moment",
-    "blocks_of",
     "check_rows",
     "load",
     "require_summable",

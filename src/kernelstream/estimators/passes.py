@@ -31,40 +31,6 @@ def is_chunked(X: Any) -> bool:
     return hasattr(X, "compute") and hasattr(X, "numblocks")
 
 
-def blocks_of(X: Any) -> Callable[[], Iterator[Any]] | Iterator[Any] | None:
-    """Rows that are read block by block.
-
-    Parameters
-    ----------
-    X : object
-        What ``fit`` was given: an iterator, a function that returns one, a lazy frame of polars, a
-        dataset of Arrow, a Dask array, or rows in memory.
-
-    Returns
-    -------
-    callable, iterator or None
-        A function that reads the blocks from the first one; the iterator itself, which can be read
-        once; None for rows in memory.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernelstream.estimators import blocks_of
-    >>> read = blocks_of(lambda: iter([np.zeros((5, 2)), np.ones((3, 2))]))
-    >>> [len(block) for block in read()]
-    [5, 3]
-    >>> blocks_of(np.zeros((5, 2))) is None
-    True
-    """
-    if is_lazy(X):
-        return lambda: _lazy_blocks(X)
-    if is_chunked(X):
-        return lambda: _chunks(X)
-    if hasattr(X, "__next__"):
-        return cast(Iterator[Any], X)
-    return (lambda: iter(X())) if callable(X) and not hasattr(X, "shape") else None
-
-
 def _chunks(X: Any) -> Iterator[np.ndarray]:
     whole_rows = X.rechunk({1: -1})
     for i in range(whole_rows.numblocks[0]):
@@ -120,6 +86,40 @@ class Passes:
     ):
         self.estimator, self.repeatable = estimator, repeatable
         self.number, self.n_rows = number, n_rows
+
+    @staticmethod
+    def blocks_of(X: Any) -> Callable[[], Iterator[Any]] | Iterator[Any] | None:
+        """Rows that are read block by block.
+
+        Parameters
+        ----------
+        X : object
+            What ``fit`` was given: an iterator, a function that returns one, a lazy frame of
+            polars, a dataset of Arrow, a Dask array, or rows in memory.
+
+        Returns
+        -------
+        callable, iterator or None
+            A function that reads the blocks from the first one; the iterator itself, which can be
+            read once; None for rows in memory.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kernelstream.estimators import Passes
+        >>> read = Passes.blocks_of(lambda: iter([np.zeros((5, 2)), np.ones((3, 2))]))
+        >>> [len(block) for block in read()]
+        [5, 3]
+        >>> Passes.blocks_of(np.zeros((5, 2))) is None
+        True
+        """
+        if is_lazy(X):
+            return lambda: _lazy_blocks(X)
+        if is_chunked(X):
+            return lambda: _chunks(X)
+        if hasattr(X, "__next__"):
+            return cast(Iterator[Any], X)
+        return (lambda: iter(X())) if callable(X) and not hasattr(X, "shape") else None
 
     def progress(
         self, fraction: Callable[[], float] | None = None

@@ -40,7 +40,7 @@ from kernelstream.estimators.explain import (
     reference_errors,
 )
 from kernelstream.estimators.kernel_estimator import KernelEstimator, checked_n_components
-from kernelstream.estimators.passes import blocks_of, is_chunked, learn_blocks
+from kernelstream.estimators.passes import Passes, is_chunked, learn_blocks
 from kernelstream.estimators.until import Population, ProgressiveSampling
 from kernelstream.serialization import stored
 from kernelstream.serialization.part import check_count
@@ -243,7 +243,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         sampling = None if until is None else ProgressiveSampling(until, confidence)
         if sampling is not None and self._fit_until(X, sample_weight, sampling):
             return self
-        blocks = blocks_of(X)
+        blocks = Passes.blocks_of(X)
         if blocks is not None:
             self._fit_blocks(blocks, sample_weight)
             return self
@@ -258,7 +258,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
 
     def _fit_until(self, X: Any, sample_weight: Any, sampling: ProgressiveSampling) -> bool:
         """``fit`` of as many rows as are needed; False: all of them are."""
-        if blocks_of(X) is not None and not is_chunked(X):
+        if Passes.blocks_of(X) is not None and not is_chunked(X):
             raise ValueError(
                 "fit(until=...) draws rows by their number, and those of blocks and lazy frames "
                 "come one after the other: use an array or a frame in memory, or "

@@ -17,8 +17,8 @@ from sklearn.utils.metaestimators import available_if
 
 from kernelstream.estimators import (
     KernelEstimator,
+    Passes,
     StoredEstimator,
-    blocks_of,
 )
 from kernelstream.serialization import check_choice, stored
 from kernelstream.tables.encoder import TableEncoder
@@ -173,7 +173,7 @@ class TableModel(StoredEstimator):
             if is_files(X):
                 source = draft._source(X, y, sample_weight, on_bad_rows)
                 fit_files(draft, source, checkpoint, checkpoint_every, until)
-            elif (blocks := blocks_of(X)) is not None:
+            elif (blocks := Passes.blocks_of(X)) is not None:
                 draft._fit_blocks(blocks, y, sample_weight, options)
             else:
                 draft._learn("fit", X, y, sample_weight, on_bad_rows, options)
