@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelstream.tables import SchemaOptions, Source, SourceError, sample
+from kernelstream.tables import SchemaOptions, Source, sample
 from tests.tables.conftest import WRITERS
 
 
@@ -52,15 +52,6 @@ def test_sample_of_an_array_and_text_has_rows_of_both(
     found = Source([tmp_path / name for name in names], schema=SchemaOptions()).sampled_rows
     assert found is not None
     assert min(np.sum(found[:, 0] < 50), np.sum(found[:, 0] > 50)) > 150
-
-
-def test_sample_of_a_narrower_array_is_an_error_that_names_the_column(
-    tmp_path: Path, X: np.ndarray
-) -> None:
-    WRITERS["x.npy"](tmp_path / "a.npy", X)
-    WRITERS["x.npy"](tmp_path / "b.npy", X[:, :-1])
-    with pytest.raises(SourceError, match=r"b\.npy has no column"):
-        Source(tmp_path, schema=SchemaOptions())
 
 
 def test_with_a_limit_only_rows_that_will_be_read(tmp_path: Path, X: np.ndarray) -> None:

@@ -17,7 +17,6 @@ from kernelstream.arrays import uniforms
 from kernelstream.tables.arrays import ArrayReader
 from kernelstream.tables.files import File, SourceError
 from kernelstream.tables.formats import open_reader
-from kernelstream.tables.inference import require
 from kernelstream.tables.readers import UNREADABLE, Batch, Reader, ReadOptions, Selection
 from kernelstream.tables.schema import few
 from kernelstream.tables.text import TextReader
@@ -96,8 +95,6 @@ def sample_rows(
         if are_mixed and isinstance(reader, ArrayReader):
             here = replace(here, features=(), carried=(*features, *carried))
         try:
-            if isinstance(first, ArrayReader):  # the first array decides how wide a row is
-                require(columns.features, reader.names, file.name)
             parts.append(sample_file(reader, here, size if len(files) == 1 else n, options.limit))
         except UNREADABLE as problem:
             raise SourceError(f"{file.name} cannot be read to its end: {problem}") from problem
@@ -168,9 +165,9 @@ def joined(parts: list[Batch]) -> Batch:
     tables = [pa.Table.from_batches([part.table]) for part in parts]
     matrices = [part.matrix for part in parts if part.matrix is not None]
     if len(matrices) == len(parts):
-        matrix = np.concatenate(matrices)
-        numbers = np.arange(1, len(matrix) + 1)
-        return replace(Batch.of(pa.concat_tables(tables)), numbers=numbers, matrix=matrix)
+        numbers = np.arange(1, sum(map(len, matrices)) + 1)
+        table = Batch.of(pa.concat_tables(tables))
+        return replace(table, numbers=numbers, matrix=np.concatenate(matrices))
     tables = [table for table in tables if table.num_rows] or tables[:1]
     try:
         return Batch.of(pa.concat_tables(tables, promote_options="permissive"))
