@@ -225,6 +225,7 @@ def test_tables_may_be_wide_but_not_without_end(
         Source(path)
 
 
+@pytest.mark.slow  # the limit of seconds holds only where little else runs
 def test_wide_rows_take_linear_time(tmp_path: Path) -> None:
     """A list of names searched for each name took minutes."""
     wide = np.ones((2, 40_000))
