@@ -67,6 +67,7 @@ def cpu_seconds(command: list[str]) -> float:
     return float(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 
 
+@pytest.mark.slow  # it measures time; `test_help_imports_nothing_heavy` sees the cause
 @pytest.mark.parametrize(
     "words", [["--help"], ["fit", "--help"], ["fit", "-h"], ["paper", "--help"], ["plant", "-h"]]
 )

@@ -15,8 +15,8 @@ def curve(values: np.ndarray, scores: np.ndarray) -> Markup:
     Examples
     --------
     >>> import numpy as np
-    >>> curve(np.array([0.0, 1.0]), np.array([2.0, 3.0]))[:4]
-    '<svg'
+    >>> print(curve(np.array([0.0, 1.0]), np.array([2.0, 3.0]))[:4])
+    <svg
     """
     x, y = within(values, WIDTH - 4), within(scores, HEIGHT - 4)
     places = " ".join(f"{2 + a:.1f},{HEIGHT - 2 - b:.1f}" for a, b in zip(x, y, strict=True))
