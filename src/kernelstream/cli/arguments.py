@@ -12,7 +12,6 @@ from typing import Annotated
 
 import typer
 
-from kernelstream.cli import completion
 from kernelstream.cli import options as opt
 
 
@@ -63,7 +62,6 @@ Components = Annotated[
         "variance than by chance). Default: 0.95; 10 where the number must be known before the "
         "first row.",
         rich_help_panel=opt.MODEL,
-        autocompletion=completion.names("all", "auto"),
         show_default=False,
     ),
 ]
@@ -74,7 +72,6 @@ Kernel = Annotated[
         help="rbf, poly(degree=2), matern(nu=1.5), ...; sums and products, also by column: "
         "on('t_*', rbf) * on('color', categorical).",
         rich_help_panel=opt.MODEL,
-        autocompletion=completion.parts("kernels", "on("),
     ),
 ]
 Gamma = Annotated[
@@ -84,7 +81,6 @@ Gamma = Annotated[
         help="Inverse squared bandwidth of the kernel: a number, or auto (compares several). "
         "Default: the median heuristic on a sample of all rows.",
         rich_help_panel=opt.MODEL,
-        autocompletion=completion.names("auto"),
     ),
 ]
 Basis = Annotated[
@@ -93,7 +89,6 @@ Basis = Annotated[
         metavar="N",
         help="Number of landmarks, auto, or a strategy: distance(nu=0.1), everything, ...",
         rich_help_panel=opt.MODEL,
-        autocompletion=completion.parts("landmarks", "auto"),
     ),
 ]
 Standardize = Annotated[
@@ -130,23 +125,13 @@ class CheckArguments(opt.ColumnOptions, opt.InputOptions, opt.ScreenOptions):
     ] = False
     target: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="With --tune: column that the scores should predict.",
-            autocompletion=completion.column,
-        ),
+        typer.Option(metavar="NAME", help="With --tune: column that the scores should predict."),
     ] = None
     probe: Annotated[
-        Probe,
-        typer.Option(help="With --target: a linear model, or the five nearest neighbors."),
+        Probe, typer.Option(help="With --target: a linear model, or the five nearest neighbors.")
     ] = Probe.linear
     kernel: Annotated[
-        str,
-        typer.Option(
-            metavar="KERNEL",
-            help="With --tune: rbf, laplacian or exponential.",
-            autocompletion=completion.names("rbf", "laplacian", "exponential"),
-        ),
+        str, typer.Option(metavar="KERNEL", help="With --tune: rbf, laplacian or exponential.")
     ] = "rbf"
     standardize: Standardize = None
     seed: opt.Seed = 0
@@ -200,7 +185,6 @@ class FitArguments(opt.ColumnOptions, opt.CheckpointOptions, opt.InputOptions, o
             metavar="NAME",
             help="Column to predict with 'kernelstream predict': a number, or a class.",
             rich_help_panel=opt.MODEL,
-            autocompletion=completion.column,
         ),
     ] = None
     hold_back: Annotated[
@@ -500,10 +484,7 @@ class ReportArguments(opt.InputOptions, opt.ScreenOptions):
     ] = None
     output: opt.Output = Path("report.html")
     color: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Column that colors the rows.", autocompletion=completion.column
-        ),
+        str | None, typer.Option(metavar="NAME", help="Column that colors the rows.")
     ] = None
     image_shape: Annotated[
         str | None, typer.Option(metavar="SHAPE", help="Rows are images: height x width, 28x28.")
@@ -517,10 +498,7 @@ class RowOptions:
     """How lines become rows, and what is written about them."""
 
     time_column: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Column with the time stamp.", autocompletion=completion.column
-        ),
+        str | None, typer.Option(metavar="NAME", help="Column with the time stamp.")
     ] = None
     keep: opt.Keep = None
     format: Annotated[RowFormat, typer.Option(help="Format of the rows.")] = RowFormat.auto

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kernelstream.cli import completion
 from kernelstream.cli.failures import USAGE, CommandError
 
 if TYPE_CHECKING:
@@ -72,35 +71,19 @@ Json = Annotated[bool, typer.Option("--json", help="Write results and errors as 
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Show no progress and no remarks.")]
 Columns = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAMES",
-        help="Columns to use: names or patterns, 'a,b,sensor_*'.",
-        autocompletion=completion.columns,
-    ),
+    typer.Option(metavar="NAMES", help="Columns to use: names or patterns, 'a,b,sensor_*'."),
 ]
 Exclude = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAMES",
-        help="Columns to exclude: names or patterns.",
-        autocompletion=completion.columns,
-    ),
+    str | None, typer.Option(metavar="NAMES", help="Columns to exclude: names or patterns.")
 ]
 Keep = Annotated[
     str | None,
     typer.Option(
-        metavar="NAMES",
-        help="Columns to copy to the output: names or patterns, or 'all'.",
-        autocompletion=completion.columns,
+        metavar="NAMES", help="Columns to copy to the output: names or patterns, or 'all'."
     ),
 ]
 WeightColumn = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Column with the weight of each row.",
-        autocompletion=completion.column,
-    ),
+    str | None, typer.Option(metavar="NAME", help="Column with the weight of each row.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing model.")]
 RejectsFile = Annotated[
@@ -166,14 +149,12 @@ class InputOptions:
         int | None, typer.Option(min=1, metavar="N", help="Stop after N valid rows.")
     ] = None
     on_bad_rows: Annotated[
-        OnBadRows,
-        typer.Option("--on-bad-rows", help="Stop at an invalid row, or skip it."),
+        OnBadRows, typer.Option("--on-bad-rows", help="Stop at an invalid row, or skip it.")
     ] = OnBadRows.error
     format: Annotated[
         InputFormat | None,
         typer.Option(
-            help="Input format, if it cannot be inferred from the file name.",
-            rich_help_panel=INPUT,
+            help="Input format, if it cannot be inferred from the file name.", rich_help_panel=INPUT
         ),
     ] = None
     read: ReadSettings = None
@@ -220,7 +201,6 @@ class ColumnOptions:
             help="Types of columns: 'zip=category,when=calendar,id=number,note=out'. Names or "
             "patterns; number, boolean, category, codes, calendar or out.",
             rich_help_panel=INPUT,
-            autocompletion=completion.uses,
         ),
     ] = None
     missing: Annotated[
