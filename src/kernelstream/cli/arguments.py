@@ -6,53 +6,12 @@ They are apart from the functions that run the commands, which import NumPy, Arr
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from kernelstream.cli import options as opt
-
-
-class Detector(StrEnum):
-    """Detectors that ``fit`` can learn."""
-
-    novelty = "novelty"
-    monitor = "monitor"
-
-
-class OutputFormat(StrEnum):
-    """Formats that can be written."""
-
-    parquet = "parquet"
-    csv = "csv"
-    arrow = "arrow"
-    ndjson = "ndjson"
-    npy = "npy"
-
-
-class RowFormat(StrEnum):
-    """Formats of rows that are monitored."""
-
-    auto = "auto"
-    ndjson = "ndjson"
-    csv = "csv"
-
-
-class OnInvalidRow(StrEnum):
-    """What an invalid row does to a monitor: a line with the error, or the end."""
-
-    report = "report"
-    error = "error"
-
-
-class Probe(StrEnum):
-    """What the scores of a tuned model are for."""
-
-    linear = "linear"
-    neighbours = "neighbours"
-
 
 Components = Annotated[
     str | None,
@@ -128,8 +87,9 @@ class CheckArguments(opt.ColumnOptions, opt.InputOptions, opt.ScreenOptions):
         typer.Option(metavar="NAME", help="With --tune: column that the scores should predict."),
     ] = None
     probe: Annotated[
-        Probe, typer.Option(help="With --target: a linear model, or the five nearest neighbors.")
-    ] = Probe.linear
+        Literal["linear", "neighbours"],
+        typer.Option(help="With --target: a linear model, or the five nearest neighbors."),
+    ] = "linear"
     kernel: Annotated[
         str, typer.Option(metavar="KERNEL", help="With --tune: rbf, laplacian or exponential.")
     ] = "rbf"
@@ -199,7 +159,7 @@ class FitArguments(opt.ColumnOptions, opt.CheckpointOptions, opt.InputOptions, o
         ),
     ] = None
     detector: Annotated[
-        Detector | None,
+        Literal["novelty", "monitor"] | None,
         typer.Option(
             help="Fit a novelty detector for 'kernelstream score', or a process monitor for "
             "'kernelstream monitor' (rows in order of time).",
@@ -296,7 +256,7 @@ class QueryArguments(opt.InputOptions, opt.ScreenOptions):
         ),
     ] = None
     to: Annotated[
-        OutputFormat | None,
+        Literal["parquet", "csv", "arrow", "ndjson", "npy"] | None,
         typer.Option(help="Output format, if it cannot be inferred from the file name."),
     ] = None
     keep: opt.Keep = None
@@ -400,9 +360,7 @@ class ExplainArguments(opt.InputOptions, opt.ScreenOptions):
     top: Annotated[
         int, typer.Option(min=1, metavar="N", help="Number of rows, or components, to explain.")
     ] = 10
-    by: Annotated[
-        int, typer.Option("--by", min=1, metavar="N", help="Number of columns for each.")
-    ] = 3
+    by: Annotated[int, typer.Option(min=1, metavar="N", help="Number of columns for each.")] = 3
     keep: opt.Keep = None
     columns: opt.Columns = None
 
@@ -501,7 +459,9 @@ class RowOptions:
         str | None, typer.Option(metavar="NAME", help="Column with the time stamp.")
     ] = None
     keep: opt.Keep = None
-    format: Annotated[RowFormat, typer.Option(help="Format of the rows.")] = RowFormat.auto
+    format: Annotated[
+        Literal["auto", "ndjson", "csv"], typer.Option(help="Format of the rows.")
+    ] = "auto"
     read: opt.ReadSettings = None
     top: Annotated[
         int, typer.Option(min=0, metavar="N", help="Number of contributing columns to name.")
@@ -510,9 +470,9 @@ class RowOptions:
         bool, typer.Option("--alarms-only", help="Write only rows with an alarm.")
     ] = False
     on_bad_rows: Annotated[
-        OnInvalidRow,
-        typer.Option("--on-bad-rows", help="Write a line with the error, or stop with it."),
-    ] = OnInvalidRow.report
+        Literal["report", "error"],
+        typer.Option(help="Write a line with the error, or stop with it."),
+    ] = "report"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -68,7 +68,7 @@ def show_suggestion(
             X if scaler is None else scaler.apply(X),
             source.sampled_targets,
             kernel=given.kernel,
-            probe=given.probe.value,
+            probe=given.probe,
             random_state=given.seed,
         )
     except ValueError as problem:
@@ -100,10 +100,10 @@ def fit_command(given: CheckArguments, suggestion: Suggestion) -> list[str]:
         "--columns": given.columns,
         "--exclude": ",".join(excluded) or None,
         "--treat": given.treat,
-        "--missing": None if given.missing.value == "fill" else given.missing.value,
+        "--missing": None if given.missing == "fill" else given.missing,
         "--limit": given.limit,
-        "--on-bad-rows": None if given.on_bad_rows.value == "error" else given.on_bad_rows.value,
-        "--format": None if given.format is None else given.format.value,
+        "--on-bad-rows": None if given.on_bad_rows == "error" else given.on_bad_rows,
+        "--format": given.format,
         "--kernel": None if given.kernel == "rbf" else given.kernel,
         "--gamma": f"{suggestion.gamma:.4g}",
         "--components": suggestion.n_components,

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from kernelstream.cli.arguments import Detector, FitArguments
+from kernelstream.cli.arguments import FitArguments
 from kernelstream.cli.failures import USAGE, CommandError
 from kernelstream.cli.intake import (
     kept_schema,
@@ -62,7 +62,7 @@ def fit(given: FitArguments, screen: Screen) -> None:
             require_new(given.output, given.force, hint)
         if given.target is not None:
             fit_prediction(given, screen)
-        elif given.detector is Detector.monitor:
+        elif given.detector == "monitor":
             fit_monitor(given, estimator, screen)
         elif given.sample:
             fit_sample(given, estimator, screen)
@@ -77,7 +77,7 @@ def fresh_estimator(given: FitArguments) -> Any:
     """
     if given.target is not None:
         return None
-    if given.detector is Detector.novelty:
+    if given.detector == "novelty":
         return novelty_detector(given)
     return kernel_pca(given) if given.detector is None else monitor(given)
 
@@ -209,7 +209,7 @@ def common_identity(given: FitArguments, source: Source) -> dict[str, Any]:
         "dtype": source.dtype,
         "weight_column": given.weight_column,
         "limit": given.limit,
-        "on_bad_rows": given.on_bad_rows.value,
+        "on_bad_rows": given.on_bad_rows,
     }
 
 

@@ -18,7 +18,7 @@ from kernelstream import (
     trackers,
 )
 from kernelstream.cli import options as opt
-from kernelstream.cli.arguments import Detector, FitArguments
+from kernelstream.cli.arguments import FitArguments
 from kernelstream.cli.failures import USAGE, CommandError
 from kernelstream.cli.modelfile import require_sense
 from kernelstream.cli.normal import new_monitor
@@ -59,8 +59,8 @@ def kinds_of(given: FitArguments) -> list[str]:
         given.sample,
         given.until is not None,
         given.target is not None,
-        given.detector is Detector.novelty,
-        given.detector is Detector.monitor,
+        given.detector == "novelty",
+        given.detector == "monitor",
     )
     return [kind for kind, is_asked in zip(NOT_FOR, asked, strict=True) if is_asked]
 

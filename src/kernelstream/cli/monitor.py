@@ -20,7 +20,7 @@ import numpy as np
 from kernelstream import KernelMonitor, KernelNovelty
 from kernelstream.anomaly import Record
 from kernelstream.cli import options as opt
-from kernelstream.cli.arguments import MonitorArguments, OnInvalidRow, RowOptions
+from kernelstream.cli.arguments import MonitorArguments, RowOptions
 from kernelstream.cli.failures import (
     DATA,
     MODEL,
@@ -72,7 +72,7 @@ def row_parser(options: RowOptions, scorer: RowScorer, keep: Sequence[str] = ())
         scorer.n_features,
         scorer.names,
         takes_missing=scorer.takes_missing,
-        format=options.format.value,
+        format=options.format,
         delimiter=settings.get("delimiter"),
         header=settings.get("header"),
         time_column=options.time_column,
@@ -304,7 +304,7 @@ class MonitorLoop:
         if isinstance(line, str):
             where = "standard input" if isinstance(self.feed, PipeFeed) else "the source"
             self.problem = f"{where}, row {self.number}: {line}"
-            if self.options.on_bad_rows is OnInvalidRow.error:
+            if self.options.on_bad_rows == "error":
                 raise CommandError(DATA, self.problem)
             self.scorer.refuse(line)
             line = {"error": line}

@@ -12,9 +12,8 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -29,31 +28,6 @@ INPUT = "Input"
 EXPERT = "Expert"
 EXPERT_PANELS = (INPUT, EXPERT)
 SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
-
-
-class OnBadRows(StrEnum):
-    """What happens to a row with a missing value, or with text for a number."""
-
-    error = "error"
-    skip = "skip"
-
-
-class InputFormat(StrEnum):
-    """Formats of sources."""
-
-    parquet = "parquet"
-    csv = "csv"
-    arrow = "arrow"
-    ndjson = "ndjson"
-    npy = "npy"
-    npz = "npz"
-
-
-class Missing(StrEnum):
-    """What happens to a missing value."""
-
-    fill = "fill"
-    bad = "bad"
 
 
 Sources = Annotated[
@@ -89,7 +63,6 @@ Force = Annotated[bool, typer.Option("--force", help="Replace an existing model.
 RejectsFile = Annotated[
     Path | None,
     typer.Option(
-        "--rejects",
         metavar="FILE",
         help="List skipped rows in this file (NDJSON).",
         rich_help_panel=EXPERT,
@@ -98,7 +71,6 @@ RejectsFile = Annotated[
 ReadSettings = Annotated[
     list[str] | None,
     typer.Option(
-        "--read",
         metavar="NAME=VALUE",
         help="How text is read, if it is not recognized: delimiter, header (true or false), "
         "encoding, decimal, thousands; array of .npz files; dtype (float32, float64). Repeatable.",
@@ -149,10 +121,11 @@ class InputOptions:
         int | None, typer.Option(min=1, metavar="N", help="Stop after N valid rows.")
     ] = None
     on_bad_rows: Annotated[
-        OnBadRows, typer.Option("--on-bad-rows", help="Stop at an invalid row, or skip it.")
-    ] = OnBadRows.error
+        Literal["error", "skip"],
+        typer.Option(help="Stop at an invalid row, or skip it."),
+    ] = "error"
     format: Annotated[
-        InputFormat | None,
+        Literal["parquet", "csv", "arrow", "ndjson", "npy", "npz"] | None,
         typer.Option(
             help="Input format, if it cannot be inferred from the file name.", rich_help_panel=INPUT
         ),
@@ -178,9 +151,9 @@ class InputOptions:
             exclude=column_list(exclude) or [],
             weight_column=weight_column,
             keep=kept_columns(keep),
-            on_bad_rows=self.on_bad_rows.value,
+            on_bad_rows=self.on_bad_rows,
             limit=self.limit,
-            format=None if self.format is None else self.format.value,
+            format=self.format,
             array=settings.get("array"),
             delimiter=settings.get("delimiter"),
             header=settings.get("header"),
@@ -204,11 +177,11 @@ class ColumnOptions:
         ),
     ] = None
     missing: Annotated[
-        Missing,
+        Literal["fill", "bad"],
         typer.Option(
             help="Fill missing values, or treat their rows as invalid.", rich_help_panel=INPUT
         ),
-    ] = Missing.fill
+    ] = "fill"
 
     def wishes(self, read: list[str] | None) -> SchemaOptions:
         """The same for a Source."""
@@ -221,7 +194,7 @@ class ColumnOptions:
                 treat=assignments(column_list(self.treat), "--treat", "zip=category"),
                 decimal=settings.get("decimal"),
                 thousands=settings.get("thousands"),
-                missing=self.missing.value,
+                missing=self.missing,
             )
         except ValueError as problem:
             own = {"decimal": "--read decimal", "missing": "--missing"}
