@@ -107,9 +107,9 @@ DIGITS = "1" * 5000  # more than Python reads
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--basis", DIGITS], "--basis has a number of 5000 digits"),
-        (["--components", DIGITS], "--components has a number of 5000 digits"),
-        (["--detector", "monitor", "--basis", DIGITS], "--basis has a number of 5000 digits"),
+        (["--basis", DIGITS], "write a whole number, a name"),
+        (["--components", DIGITS], "write a number, a fraction"),
+        (["--detector", "monitor", "--basis", DIGITS], "A monitor takes a number as --basis"),
         (["--detector", "monitor", "--basis", "20", "--set", f"lags={DIGITS}"], "lags must be"),
         (["--basis", "9" * 30], "n_points must be at most"),
         (["--detector", "monitor", "--basis", "9" * 30], "--basis must be at most"),

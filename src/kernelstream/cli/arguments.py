@@ -489,17 +489,15 @@ class LearningOptions:
         ),
     ] = None
     save_every: Annotated[
-        str, typer.Option(metavar="TIME", help="With --learn: interval between savings.")
-    ] = "60s"
+        float,
+        typer.Option(
+            parser=opt.seconds, metavar="TIME", help="With --learn: interval between savings."
+        ),
+    ] = "60s"  # type: ignore[assignment]
 
     def saved_at(self, model: Path) -> Path | None:
         """Where a model that learns is saved."""
         return (self.output or model) if self.learn else None
-
-    @property
-    def save_interval(self) -> float:
-        """Seconds between two savings."""
-        return opt.seconds(self.save_every) or 0.0
 
 
 @dataclass(frozen=True, kw_only=True)

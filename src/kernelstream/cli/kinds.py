@@ -165,7 +165,7 @@ def checked(kind: Callable[..., Any], parameters: dict[str, Any], **from_options
 def parsed_parameters(given: FitArguments, kind: type) -> dict[str, Any]:
     """The parameters of ``--set``, which must be parameters of the class."""
     known = inspect.signature(kind).parameters
-    texts = opt.assignments(given.parameters, "--set", "certify=tight", strip=False)
+    texts = opt.assignments(given.parameters, "--set")
     parameters = {}
     for name, text in texts.items():
         if name not in known:

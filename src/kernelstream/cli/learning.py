@@ -68,7 +68,7 @@ class Job:
 
     def checkpoint(self) -> Checkpoint:
         """The checkpoint beside the output."""
-        every = opt.seconds(self.given.checkpoint_every)
+        every = self.given.checkpoint_every
         if every is not None and not Replacement.is_possible(self.output):
             raise CommandError(
                 USAGE,

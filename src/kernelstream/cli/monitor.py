@@ -61,7 +61,7 @@ def monitor(given: MonitorArguments, screen: Screen) -> None:
         scorer, _ = open_scorer(given.model, given.learn, given.top)
         feed = open_feed(given.sources, row_parser(given, scorer))
         stack.callback(feed.close)
-        MonitorLoop(feed, scorer, given, target, given.save_interval).run()
+        MonitorLoop(feed, scorer, given, target, given.save_every).run()
 
 
 def row_parser(options: RowOptions, scorer: RowScorer, keep: Sequence[str] = ()) -> LiveRows:

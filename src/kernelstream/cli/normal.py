@@ -59,9 +59,10 @@ def with_gaps(block: Block) -> np.ndarray:
 
 def new_monitor(basis: str = "auto", **parameters: Any) -> KernelMonitor:
     """A monitor with the parameters that options give; ``basis`` is a number of landmarks."""
-    if not basis.isdecimal():
+    n_landmarks = opt.literal(basis)
+    if not isinstance(n_landmarks, int):
         raise CommandError(USAGE, f"A monitor takes a number as --basis; got {basis!r}.")
-    monitor = KernelMonitor(basis=opt.whole_number(basis, "--basis"), **parameters)
+    monitor = KernelMonitor(basis=n_landmarks, **parameters)
     try:
         settings_of(monitor)
     except ValueError as problem:

@@ -8,7 +8,6 @@ says which one to typer. Groups of options are base classes. Nothing heavy is im
 from __future__ import annotations
 
 import ast
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +26,20 @@ MODEL = "Model"
 INPUT = "Input"
 EXPERT = "Expert"
 EXPERT_PANELS = (INPUT, EXPERT)
-SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+def seconds(text: str) -> float:
+    """A duration such as ``60s``, ``5m`` or ``1h``.
+
+    Examples
+    --------
+    >>> seconds("5m")
+    300.0
+    """
+    words = re.fullmatch(r"(\d+|\d*\.\d+)(s|m|h|)", text.strip())
+    if words is None:
+        raise typer.BadParameter("write 60s, 5m or 1h.")
+    return float(words[1]) * {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}[words[2]]
 
 
 Sources = Annotated[
@@ -191,7 +203,7 @@ class ColumnOptions:
         settings = text_settings(read)
         try:
             return SchemaOptions(
-                treat=assignments(column_list(self.treat), "--treat", "zip=category"),
+                treat=assignments(column_list(self.treat), "--treat"),
                 decimal=settings.get("decimal"),
                 thousands=settings.get("thousands"),
                 missing=self.missing,
@@ -206,8 +218,9 @@ class CheckpointOptions:
     """What a run that was stopped can be resumed from."""
 
     checkpoint_every: Annotated[
-        str | None,
+        float | None,
         typer.Option(
+            parser=seconds,
             metavar="TIME",
             help="Save a checkpoint beside the output at this interval: 60s, 5m or 1h.",
             rich_help_panel=EXPERT,
@@ -229,9 +242,6 @@ def print_remark(text: str) -> None:
     typer.echo(text, err=True)
 
 
-READABLE = ("array", "decimal", "delimiter", "dtype", "encoding", "header", "thousands")
-
-
 def text_settings(pairs: list[str] | None) -> dict[str, Any]:
     r"""The settings of ``--read``.
 
@@ -240,36 +250,32 @@ def text_settings(pairs: list[str] | None) -> dict[str, Any]:
     >>> text_settings(["delimiter=;", "header=false"])
     {'delimiter': ';', 'header': False}
     """
-    settings: dict[str, Any] = dict(assignments(pairs, "--read", "delimiter=';'", strip=False))
+    settings = assignments(pairs, "--read")
+    known = ("array", "decimal", "delimiter", "dtype", "encoding", "header", "thousands")
     for name in settings:
-        if name not in READABLE:
-            raise CommandError(USAGE, f"--read knows {', '.join(READABLE)}; got {name!r}.")
-    if "delimiter" in settings:
-        settings["delimiter"] = one_character(settings["delimiter"])
-    if "header" in settings:
-        if settings["header"] not in ("true", "false"):
-            raise CommandError(
-                USAGE, f"--read header must be true or false; got {settings['header']!r}."
-            )
-        settings["header"] = settings["header"] == "true"
-    if settings.get("dtype", "float32") not in ("float32", "float64"):
+        if name not in known:
+            raise CommandError(USAGE, f"--read knows {', '.join(known)}; got {name!r}.")
+    delimiter = settings.get("delimiter", ",").replace("\\t", "\t")
+    header, dtype = settings.get("header", "true"), settings.get("dtype", "float64")
+    is_header = header in ("true", "false")
+    if len(delimiter) != 1 or not is_header or dtype not in ("float32", "float64"):
         raise CommandError(
-            USAGE, f"--read dtype must be float32 or float64; got {settings['dtype']!r}."
+            USAGE,
+            f"--read {' '.join(pairs or ())}: a delimiter is one character, or \\t; header is true "
+            "or false; dtype is float32 or float64.",
         )
-    return settings
+    values = {"delimiter": delimiter, "header": header == "true"}
+    return {name: values.get(name, text) for name, text in settings.items()}
 
 
-def assignments(
-    pairs: Sequence[str] | None, option: str, example: str, strip: bool = True
-) -> dict[str, str]:
+def assignments(pairs: Sequence[str] | None, option: str) -> dict[str, str]:
     """Texts ``name=value`` as a dictionary."""
     values = {}
     for pair in pairs or ():
-        # A pattern of columns may have an equals sign, a value may as well.
-        name, equals, value = pair.rpartition("=") if strip else pair.partition("=")
+        name, equals, value = pair.partition("=")
         if not equals:
-            raise CommandError(USAGE, f"{option} {pair!r}: write NAME=VALUE, such as {example}.")
-        values[name.strip()] = value.strip() if strip else value
+            raise CommandError(USAGE, f"{option} {pair!r}: write NAME=VALUE.")
+        values[name.strip()] = value
     return values
 
 
@@ -281,8 +287,7 @@ def parameter_settings(pairs: Sequence[str] | None) -> dict[str, Any]:
     >>> parameter_settings(["certify=tight", "center=false"])
     {'certify': 'tight', 'center': False}
     """
-    texts = assignments(pairs, "--set", "certify=tight", strip=False)
-    return {name: literal(text) for name, text in texts.items()}
+    return {name: literal(text) for name, text in assignments(pairs, "--set").items()}
 
 
 def literal(text: str) -> Any:
@@ -302,58 +307,14 @@ def literal(text: str) -> Any:
         return text
 
 
-def one_character(delimiter: str) -> str:
-    r"""The character between cells; ``\t``, as a shell passes it on, is a tab."""
-    character = "\t" if delimiter == "\\t" else delimiter
-    if len(character) != 1:
-        raise CommandError(
-            USAGE, f"--read delimiter must be one character, or \\t; got {delimiter!r}."
-        )
-    return character
-
-
-def seconds(text: str | None) -> float | None:
-    """A duration such as ``60s``, ``5m`` or ``1h``.
-
-    Examples
-    --------
-    >>> seconds("5m")
-    300.0
-    """
-    if text is None:
-        return None
-    words = re.fullmatch(r"\s*([0-9.]+)\s*(s|m|min|h|)\s*", text)
-    try:
-        value = float(words[1]) * SECONDS[words[2]] if words else math.nan
-    except ValueError:
-        value = math.nan
-    if not value >= 0:
-        raise CommandError(USAGE, f"{text!r} is no duration: write 60s, 5m or 1h.")
-    return value
-
-
-def whole_number(digits: str, name: str) -> int:
-    """The number that digits write; Python refuses to read thousands of them."""
-    try:
-        return int(digits)
-    except ValueError as problem:
-        raise CommandError(
-            USAGE, f"{name} has a number of {len(digits)} digits: write a smaller one."
-        ) from problem
-
-
 def components(text: str | None) -> int | float | str | None:
     """A number of components, a fraction of the variance below 1, ``all``, or ``auto``."""
-    if text is None or text == "all":
-        return None
-    if text == "auto":
-        return text
-    try:
-        return whole_number(text, "--components") if text.isdecimal() else float(text)
-    except ValueError as problem:
-        raise CommandError(
-            USAGE, f"--components {text!r}: write a number, a fraction such as 0.95, all, or auto."
-        ) from problem
+    value = None if text in (None, "all") else literal(str(text))
+    if value is None or value == "auto" or isinstance(value, int | float):
+        return value
+    raise CommandError(
+        USAGE, f"--components {text!r}: write a number, a fraction such as 0.95, all, or auto."
+    )
 
 
 def column_list(text: str | None) -> list[str] | None:

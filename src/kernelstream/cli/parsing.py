@@ -21,8 +21,9 @@ def parse_part(text: str, names: dict[str, type], what: str) -> Any:
     >>> parse_part("300", landmarks.NAMES, "basis")
     300
     """
-    if text.strip().isdecimal():
-        return opt.whole_number(text, f"--{what}")
+    number = opt.literal(text)
+    if type(number) is int:
+        return number
     try:
         tree = ast.parse(text.strip(), mode="eval").body
         call = tree if isinstance(tree, ast.Call) else None
@@ -98,7 +99,7 @@ def parse_gamma(text: str | None) -> float | str | None:
     """A width, or ``auto``."""
     if text is None or text == "auto":
         return text
-    try:
-        return float(text)
-    except ValueError as problem:
-        raise CommandError(USAGE, f"--gamma {text!r}: write a number, or auto.") from problem
+    value = opt.literal(text)
+    if isinstance(value, int | float):
+        return float(value)
+    raise CommandError(USAGE, f"--gamma {text!r}: write a number, or auto.")

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.cli import options as opt
 from kernelstream.cli.arguments import ReportArguments
 from kernelstream.cli.failures import USAGE, CommandError
 from kernelstream.cli.info import facts_of, summary
@@ -92,9 +91,9 @@ def height_and_width(text: str | None) -> tuple[int, int] | None:
     """Height and width, ``28x28``."""
     if text is None:
         return None
-    words = re.fullmatch(r"\s*(\d+)\s*[x×]\s*(\d+)\s*", text)
+    words = re.fullmatch(r"\s*(\d{1,9})\s*[x×]\s*(\d{1,9})\s*", text)
     if not words:
         raise CommandError(
             USAGE, f"{text!r} is no image size: write height x width, such as 28x28."
         )
-    return opt.whole_number(words[1], "An image size"), opt.whole_number(words[2], "An image size")
+    return int(words[1]), int(words[2])

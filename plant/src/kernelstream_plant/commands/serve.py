@@ -55,7 +55,7 @@ def serve(given: ServeArguments, screen: Screen) -> None:
         stack.callback(feed.close)
         alarms = open_alarms(given.alarms_to, settings, scorer)
         lines = shows_lines(given.as_json) or not isinstance(scorer, OperatedScorer | FleetScorer)
-        loop = ServiceLoop(feed, scorer, given, target, given.save_interval, lines)
+        loop = ServiceLoop(feed, scorer, given, target, given.save_every, lines)
         loop.alarms, loop.speed = alarms, given.speed
         loop.run()
 
