@@ -103,7 +103,6 @@ FLAGS = (
     "-q",
     "--denoise",
     "--tune",
-    "--sample",
     "--standardize",
     "--resume",
     "--learn",

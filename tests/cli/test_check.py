@@ -600,13 +600,13 @@ def test_csv_and_parquet_of_the_same_rows_merge(
     assert facts["rows_seen"] == 2 * N
 
 
-def test_parts_fitted_by_a_plan_merge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_fitted_like_one_model_merge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     frame = GAPS.assign(colour=COLOURS, money=1e5 * A)
     parts = {"x.csv": frame[:100], "y.csv": frame[100:]}
     for name, part in parts.items():
         part.to_csv(name, index=False)
-    run("fit", *parts, "--sample", "-o", "plan.safetensors", *FAST)
+    run("fit", *parts, "--passes", 1, "-o", "plan.safetensors", *FAST)
     for name in parts:
         run("fit", name, "-o", f"{name}.m", *FAST, "--like", "plan.safetensors")
     facts = outcome("merge", "x.csv.m", "y.csv.m", "-o", "both.safetensors")
@@ -615,7 +615,7 @@ def test_parts_fitted_by_a_plan_merge(tmp_path: Path, monkeypatch: pytest.Monkey
     both, plan = learned("both.safetensors"), learned("plan.safetensors")
     assert both.kernel_.gamma == plan.kernel_.gamma
     words = ["fit", "x.csv", "-o", "z.m", "--like", "plan.safetensors", "--gamma", 1]
-    assert "--gamma cannot be used for a model like" in said(run(*words, code=USAGE))
+    assert "--gamma cannot be used with --like" in said(run(*words, code=USAGE))
     run("fit", "x.csv", "-o", "alone.m", *FAST)
     refused = said(run("merge", "alone.m", "y.csv.m", "-o", "no.m", code=DATA))
     assert "--like" in refused
@@ -788,7 +788,7 @@ def test_parts_with_other_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert "2.parquet has columns that 1.csv has not, and that are left out: c." in words
     assert learned("m.st").n_samples_seen_ == N
     PLAIN[["a"]].to_csv("3.csv", index=False)
-    for command in (["check"], ["fit", "-o", "n.st"], ["fit", "--sample", "-o", "n.st"]):
+    for command in (["check"], ["fit", "-o", "n.st"]):
         refused = said(run(*command, "1.csv", "3.csv", code=DATA))
         assert "3.csv has no column 'b'; its columns: a" in refused
     run("check", "1.csv", "3.csv", "--exclude", "b")

@@ -284,7 +284,7 @@ def test_bad_rows_are_counted_and_listed_where_rows_are_drawn(many: pd.DataFrame
 @pytest.mark.parametrize(
     ("words", "code", "expected"),
     [
-        (["--until", 2], USAGE, "--until is a share between 0 and 1"),
+        (["--until", 2], USAGE, "Invalid value for '--until'"),
         (["--until", 0.1, "--detector", "novelty"], USAGE, "--until cannot be used"),
         (["--until", 0.1, "--passes", 1], USAGE, "--passes cannot be used"),
         (["--until", 0.6, "--kernel", "linear"], DATA, "--until speaks of rows"),

@@ -211,7 +211,6 @@ def test_a_disk_that_is_full_when_the_model_is_written(
     "words",
     [
         ["fit", "x.parquet", *OPTIONS],
-        ["fit", "x.parquet", "--sample", *OPTIONS],
         ["merge", "m.safetensors", "m.safetensors"],
         ["compress", "m.safetensors"],
         ["update", "m.safetensors", "x.parquet"],

@@ -117,9 +117,7 @@ class FitArguments(opt.ColumnOptions, opt.CheckpointOptions, opt.InputOptions, o
 
       kernelstream fit big/ --components 20 --checkpoint-every 60s --resume
 
-      kernelstream fit parts/*.csv -o plan.safetensors --sample
-
-      kernelstream fit parts/monday.csv -o monday.safetensors --like plan.safetensors
+      kernelstream fit tuesday.csv -o tuesday.safetensors --like monday.safetensors
     """
 
     sources: opt.Sources
@@ -148,16 +146,15 @@ class FitArguments(opt.ColumnOptions, opt.CheckpointOptions, opt.InputOptions, o
         ),
     ] = None
     hold_back: Annotated[
-        float | None,
+        float,
         typer.Option(
             min=0.0,
             max=0.9,
             metavar="FRACTION",
-            help="With --target: fraction of rows held out to score the model. Default: 0.2.",
+            help="With --target: fraction of rows held out to score the model.",
             rich_help_panel=opt.MODEL,
-            show_default=False,
         ),
-    ] = None
+    ] = 0.2
     detector: Annotated[
         Literal["novelty", "monitor"] | None,
         typer.Option(
@@ -186,14 +183,6 @@ class FitArguments(opt.ColumnOptions, opt.CheckpointOptions, opt.InputOptions, o
             rich_help_panel=opt.EXPERT,
         ),
     ] = None
-    sample: Annotated[
-        bool,
-        typer.Option(
-            "--sample",
-            help="Fit only a random sample of the rows: a template for --like.",
-            rich_help_panel=opt.EXPERT,
-        ),
-    ] = False
     passes: Annotated[
         int | None,
         typer.Option(
@@ -208,6 +197,8 @@ class FitArguments(opt.ColumnOptions, opt.CheckpointOptions, opt.InputOptions, o
     until: Annotated[
         float | None,
         typer.Option(
+            min=0.0,
+            max=1.0,
             metavar="FRACTION",
             help="Draw random rows until the explained variance ratio is at most this much below "
             "the best possible, with 99% confidence, such as 0.01.",

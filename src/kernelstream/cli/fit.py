@@ -1,221 +1,143 @@
-"""Command ``fit``: a kernel PCA, a detector, a monitor or a prediction from files or a pipe."""
+"""Commands ``fit`` and ``paper``: a model, a detector or a prediction from files or a pipe."""
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Any
 
-from kernelstream.cli.arguments import FitArguments
-from kernelstream.cli.failures import USAGE, CommandError
-from kernelstream.cli.intake import (
-    kept_schema,
-    open_table,
-    prepare_estimator,
-    prepare_like,
-    require_sample,
-    say_columns,
-)
-from kernelstream.cli.kinds import (
-    kernel_pca,
-    monitor,
-    novelty_detector,
-    predictor,
-    require_fitting_options,
-)
+import numpy as np
+
+from kernelstream import KernelMonitor, papers
+from kernelstream.cli.arguments import FitArguments, PaperArguments
+from kernelstream.cli.failures import DATA, USAGE, CommandError
+from kernelstream.cli.intake import open_table, prepare_estimator, prepare_like, say_columns
+from kernelstream.cli.kinds import new_estimator, require_fitting_options
 from kernelstream.cli.learning import (
     Job,
-    checkpoint_path,
-    component_facts,
+    identity_of,
     learn,
     learn_random_rows,
-    random_row_facts,
-    show_result,
-    stopped_run,
-    with_position,
+    learner_for,
+    resumed,
 )
-from kernelstream.cli.modelfile import Stored, history, lock, read, require_apart, require_new
+from kernelstream.cli.modelfile import Stored, lock, read, require_new, require_sense
 from kernelstream.cli.normal import fit_monitor
-from kernelstream.cli.prediction import (
-    HOLDOUT,
-    TargetLearner,
-    announce_target,
-    say_target,
-    target_facts,
-)
+from kernelstream.cli.options import literal
+from kernelstream.cli.parsing import parse_gamma, parse_kernel, parse_part
+from kernelstream.cli.prediction import begin_prediction, say_target
 from kernelstream.cli.terminal import Screen
-from kernelstream.cli.wording import of_shell
-from kernelstream.estimators import ProgressiveSampling
-from kernelstream.stream import Rows
-from kernelstream.tables import Source, learner_of
+from kernelstream.cli.wording import option_of
+from kernelstream.tables import Block, Learner, Source
+
+MOST_BYTES = 2 << 30  # of rows that a method with epochs takes into memory
 
 
 def fit(given: FitArguments, screen: Screen) -> None:
     """Fit the kind of model that is asked for."""
     require_fitting_options(given)
-    if given.until is not None:
-        require_fraction(given.until)
-    estimator = fresh_estimator(given)
+    estimator = new_estimator(given)
     with lock(given.output):
         if not given.resume:
             hint = f" ('kernelstream update {given.output}' goes on with it.)"
             require_new(given.output, given.force, hint)
-        if given.target is not None:
-            fit_prediction(given, screen)
-        elif given.detector == "monitor":
+        if isinstance(estimator, KernelMonitor):
             fit_monitor(given, estimator, screen)
-        elif given.sample:
-            fit_sample(given, estimator, screen)
-        else:
-            fit_rows(given, estimator, screen)
+            return
+        stored, source = resumed(given) or begin(given, estimator)
+        say_columns(source, stored.estimator, screen)
+        say_target(source.target, screen)
+        # A second pass would learn the rows that a detector holds out.
+        passes = given.passes if given.detector is None else 1
+        learner = learner_for(stored, source, passes)
+        identity = identity_of(given, {"command": "fit"})
+        job = Job(stored, learner, source, given.output, identity, given, screen)
+        if given.until is None or not learn_random_rows(job, given.until):
+            learn(job)
 
 
-def fresh_estimator(given: FitArguments) -> Any:
-    """An estimator whose parameters make sense, which is checked before any row is read.
-
-    That of a prediction depends on the type of the target: None.
-    """
-    if given.target is not None:
-        return None
-    if given.detector == "novelty":
-        return novelty_detector(given)
-    return kernel_pca(given) if given.detector is None else monitor(given)
-
-
-def fit_rows(given: FitArguments, estimator: Any, screen: Screen) -> None:
-    """Fit a kernel PCA, or a novelty detector, to all rows, or to random ones."""
-    identity = parameter_identity(estimator, given)
-    source, is_prepared = open_rows(given, estimator)
-    if not is_prepared:
-        # The scaling of a detector is its own, and is part of what it holds out.
-        prepare_estimator(estimator, source, calibrated=given.detector is None)
-    # A second pass would learn the rows that a detector holds out.
-    passes = 1 if given.detector is not None else given.passes
-    learner = learner_of(estimator, source, passes)
-    stored = Stored(estimator, source.names if source.named else None, kept_schema(source))
-    identity |= common_identity(given, source)
-    job = Job(stored, learner, source, given.output, identity, given, screen)
-    say_columns(source, estimator, screen)
-    began = time.perf_counter()
-    drawn_from = 0
-    is_resumed = given.resume and (given.output.exists() or checkpoint_path(given.output).exists())
-    if given.until is not None and not is_resumed:
-        drawn_from = learn_random_rows(job, given.until)
-    if not drawn_from and learn(job, []) is None:
-        return
-    facts = random_row_facts(stored, drawn_from) if drawn_from else component_facts(stored)
-    show_result(job, time.perf_counter() - began, *facts)
-
-
-def open_rows(given: FitArguments, estimator: Any) -> tuple[Source, bool]:
-    """The rows, and whether the estimator is prepared for them already."""
-    plain = given.source_options(given.columns, given.exclude, given.weight_column)
-    stopped = stopped_run(given.output, given.sources, given.resume)
-    if stopped is not None:
-        return stopped.open_source(
-            given.sources, with_position(plain, stopped, given.sources)
-        ), True
+def begin(given: FitArguments, estimator: Any) -> tuple[Stored, Source]:
+    """A model that has learned nothing, prepared for the rows of its source."""
     if given.like is not None:
         template = read(given.like)
-        source = template.open_source(given.sources, plain)
+        source = template.open_source(
+            given.sources, given.source_options(weight_column=given.weight_column)
+        )
         prepare_like(estimator, template, source)
-        return source, True
+        return Stored.of(estimator, source), source
+    source = open_table(given, target=given.target)
+    if source.target is None:
+        # The scaling of a detector is its own, and is part of what it holds out.
+        prepare_estimator(estimator, source, calibrated=given.detector is None)
+        return Stored.of(estimator, source), source
+    return begin_prediction(estimator, source, given.hold_back), source
+
+
+# -- methods of papers
+
+
+def fit_paper(given: PaperArguments, kind: type, texts: dict[str, str], screen: Screen) -> None:
+    """Fit the estimator of a paper; ``texts`` are the parameters that were given."""
+    parameters = {name: parsed(name, text) for name, text in texts.items()}
+    estimator = kind(**parameters, random_state=given.seed)
+    # The trackers of Tanaka et al. have their factor β as "forgetting".
+    require_sense(estimator, {**{name: option_of(name) for name in texts}, "forgetting": "--beta"})
+    has_epochs = kind is papers.KernelHebbianPCA
+    if has_epochs and (given.resume or given.checkpoint_every is not None):
+        raise CommandError(
+            USAGE, "Epochs are learned in memory: leave out --checkpoint-every and --resume."
+        )
+    with lock(given.output):
+        if not given.resume:
+            require_new(given.output, given.force)
+        stored, source = resumed(given) or begin_paper(given, estimator)
+        say_columns(source, stored.estimator, screen)
+        learner = EpochLearner(stored.estimator) if has_epochs else Learner(stored.estimator)
+        identity = identity_of(given, {"command": "paper", "estimator": kind.__name__, **texts})
+        learn(Job(stored, learner, source, given.output, identity, given, screen))
+
+
+def begin_paper(given: PaperArguments, estimator: Any) -> tuple[Stored, Source]:
+    """The estimator of a paper, which brings its scaling and kernel, with its source."""
     wishes = given.wishes(given.read)
-    if not getattr(estimator, "can_fill", True):
+    if not estimator.can_fill:
         wishes = replace(wishes, missing="bad")
-    return open_table(given, schema=wishes), False
+    source = open_table(given, schema=wishes)
+    prepare_estimator(estimator, source, calibrated=False)
+    return Stored.of(estimator, source), source
 
 
-def fit_prediction(given: FitArguments, screen: Screen) -> None:
-    """Fit a regression or a classifier to a target, and score held-out rows."""
-    stopped = stopped_run(given.output, given.sources, given.resume)
-    if stopped is None:
-        source = open_table(given, target=given.target)
-    else:
-        plain = given.source_options(given.columns, given.exclude, given.weight_column)
-        plain = with_position(plain, stopped, given.sources)
-        source = stopped.open_source(given.sources, plain, stopped.target)
-    target = source.target
-    assert target is not None
-    estimator = predictor(given, target)
-    identity = parameter_identity(estimator, given)
-    if stopped is None:
-        prepare_estimator(estimator, source)
-    announce_target(estimator, target)
-    holdout = HOLDOUT if given.hold_back is None else given.hold_back
-    identity |= common_identity(given, source)
-    identity |= {"target": str(target), "hold_back": holdout}
-    names = source.names if source.named else None
-    stored = Stored(estimator, names, kept_schema(source))
-    learner = TargetLearner(estimator, source, holdout, given.passes)
-    job = Job(stored, learner, source, given.output, identity, given, screen)
-    say_columns(source, estimator, screen)
-    say_target(target, screen)
-    learn_target(job, [])
+def parsed(name: str, text: str) -> Any:
+    """The value of a parameter of a paper's estimator."""
+    if name == "kernel":
+        return parse_kernel(text)
+    if name == "gamma":
+        return parse_gamma(text)
+    value = literal(text)
+    if name in ("schedule", "eta") and isinstance(value, str):
+        return parse_part(text, papers.SCHEDULES, name)
+    return value
 
 
-def learn_target(job: Job, earlier: list[dict[str, Any]]) -> None:
-    """Learn rows with their targets, score the held-out ones, and write the model."""
-    learner, source, began = job.learner, job.source, time.perf_counter()
-    assert isinstance(learner, TargetLearner) and source.target is not None
-    target, score = source.target, dict[str, Any]()
+class EpochLearner(Learner):
+    """Collect all rows in memory, and fit an estimator to them in epochs."""
 
-    def score_rows() -> None:
-        score.update(learner.score(job.screen))
-        job.stored.origin = {
-            **job.stored.origin,
-            "target": {
-                "column": target.to_facts(),
-                "hold_back": learner.holdout,
-                "judged": score,
-            },
-        }
+    def __init__(self, estimator: Any):
+        super().__init__(estimator)
+        self.rows: list[np.ndarray] = []
 
-    if learn(job, earlier, score_rows) is not None:
-        show_result(job, time.perf_counter() - began, *target_facts(target, score))
+    def learn(self, block: Block, first: int) -> None:
+        """Collect a block."""
+        self.rows.append(block.X)
+        self.n_rows += len(block)
+        if sum(X.nbytes for X in self.rows) > MOST_BYTES:
+            raise CommandError(
+                DATA,
+                f"The rows must fit into memory ({MOST_BYTES >> 30} GiB) for epochs: end earlier "
+                "with --limit, or choose columns.",
+            )
 
-
-def fit_sample(given: FitArguments, estimator: Any, screen: Screen) -> None:
-    """Fit a random sample of all rows: a template for ``--like``."""
-    source = open_table(given)
-    require_apart([given.output], [file.path for file in source.files])
-    X = require_sample(source)
-    prepare_estimator(estimator, source)
-    say_columns(source, estimator, screen)
-    stored = Stored(estimator, source.names if source.named else None, kept_schema(source))
-    stored.stream = stored.stream.learn_all(Rows(X))
-    entry = history([file.path for file in source.files], len(X), 0, plan=True)
-    stored.origin = {"history": [entry]}
-    stored.save(given.output)
-    facts = {"model": str(given.output), "rows": len(X), "features": len(source.names)}
-    words = f"A sample of {len(X):,} rows → {given.output}. Fit each part with --like."
-    screen.result(facts, words, output=given.output)
-
-
-def parameter_identity(estimator: Any, given: FitArguments) -> dict[str, Any]:
-    """Parameters that options give; what the data decide is in the checkpoint."""
-    undecided = {"scale"} if given.standardize is None else set()
-    parameters = estimator.get_params(deep=False)
-    return {name: repr(value) for name, value in parameters.items() if name not in undecided}
-
-
-def common_identity(given: FitArguments, source: Source) -> dict[str, Any]:
-    """Other options that must be the same when the run is resumed."""
-    return {
-        "command": "fit",
-        "columns": list(source.names),
-        "passes": given.passes,
-        "until": given.until,
-        "dtype": source.dtype,
-        "weight_column": given.weight_column,
-        "limit": given.limit,
-        "on_bad_rows": given.on_bad_rows,
-    }
-
-
-def require_fraction(until: float) -> None:
-    """Raise where ``--until`` is no fraction."""
-    try:
-        ProgressiveSampling(until)
-    except ValueError as problem:
-        raise CommandError(USAGE, of_shell(str(problem), {"until": "--until"})) from problem
+    def end(self) -> bool:
+        """Fit the estimator."""
+        super().end()
+        self.estimator.fit(np.concatenate(self.rows))
+        return False

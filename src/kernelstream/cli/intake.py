@@ -17,7 +17,7 @@ from kernelstream.cli.options import text_settings
 from kernelstream.cli.terminal import Screen
 from kernelstream.estimators import KernelEstimator
 from kernelstream.stream import ColumnScales
-from kernelstream.tables import Schema, Source, calibrate, prepare
+from kernelstream.tables import Source, calibrate, prepare
 from kernelstream.tables.schema import few
 
 
@@ -68,12 +68,6 @@ def require_sample(source: Source) -> np.ndarray:
     if X is None or not len(X):
         raise CommandError(DATA, "There is no row to learn from.")
     return X
-
-
-def kept_schema(source: Source) -> Schema | None:
-    """The schema that a model of a source keeps; None for arrays, whose columns have no types."""
-    is_array = source.sample is not None and source.sample.batch.matrix is not None
-    return None if is_array else source.schema
 
 
 def say_columns(source: Source, estimator: Any, screen: Screen) -> None:

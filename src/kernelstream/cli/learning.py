@@ -1,6 +1,6 @@
 """Learning into a model file: ``--resume``, path of its checkpoint, progress, rejected rows.
 
-The run itself is :class:`kernelstream.tables.Run`, as in Python. A run that goes on from a
+The run itself is :class:`kernelstream.tables.Run`, as in Python. A run that is resumed from a
 checkpoint ends with the same bytes as one that was never stopped.
 """
 
@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from kernelstream.cli import options as opt
+from kernelstream.cli.arguments import FitArguments, PaperArguments, UpdateArguments
 from kernelstream.cli.failures import CHANGED, USAGE, CommandError, terminable
 from kernelstream.cli.modelfile import Stored, history, read, require_apart
+from kernelstream.cli.prediction import TargetLearner
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.terminal import RowProgress, Screen, facts_table
 from kernelstream.cli.wording import in_shell, option_of
@@ -31,19 +33,22 @@ from kernelstream.tables import (
     RunObserver,
     Source,
     is_address,
+    learner_of,
 )
-from kernelstream.tables.addresses import same_source
 from kernelstream.tables.memory import give_back
 
+Given = FitArguments | UpdateArguments | PaperArguments
+Facts = tuple[dict[str, Any], list[tuple[str, str]]]  # for machines, and for people
 
-@dataclass(frozen=True)
+
+@dataclass
 class Job:
     """What a command learns, and where the model will be.
 
     Attributes
     ----------
     stored : Stored
-        The model to begin with: a fresh one, or one that is updated.
+        The model to begin with: a fresh one, one that is updated, or that of a checkpoint.
     learner : Learner
         What learns its rows.
     source : Source
@@ -51,9 +56,9 @@ class Job:
     output : Path
         The model file; checkpoints lie beside it.
     identity : dict
-        Options that must be the same when the run is resumed.
-    given : FitArguments or UpdateArguments
-        The options about checkpoints and rejected rows.
+        What must be the same when the run is resumed.
+    given : FitArguments, UpdateArguments or PaperArguments
+        The options.
     screen : Screen
         Where progress is shown.
     """
@@ -63,8 +68,18 @@ class Job:
     source: Source
     output: Path
     identity: dict[str, Any]
-    given: opt.CheckpointOptions
+    given: Given
     screen: Screen
+
+    @property
+    def files(self) -> list[str]:
+        """Names of the sources."""
+        return [file.path for file in self.source.files]
+
+    @property
+    def sizes(self) -> list[int]:
+        """Bytes of the sources: what a finished model remembers of them."""
+        return [file.size for file in self.source.files]
 
     def checkpoint(self) -> Checkpoint:
         """The checkpoint beside the output."""
@@ -81,65 +96,70 @@ class Job:
         path = checkpoint_path(self.output)
         return Checkpoint(path, math.inf if every is None else every, self.identity, save)
 
+    def save(self, n_rows: int, n_invalid: int, **more: Any) -> None:
+        """Write the model with its history, and remove the checkpoint."""
+        more |= {"passes": self.learner.number, "identity": self.identity, "sizes": self.sizes}
+        entry = history(self.files, n_rows, n_invalid, **more)
+        origin = self.stored.origin
+        self.stored.origin = {**origin, "history": [*origin.get("history", []), entry]}
+        self.stored.estimator, self.stored.progress = self.learner.estimator, None
+        self.stored.save(self.output)
+        give_back()  # the bytes of the file
+        checkpoint_path(self.output).unlink(missing_ok=True)
+
+
+def identity_of(given: Given, more: dict[str, str]) -> dict[str, Any]:
+    """The options that must be the same when a run is resumed, and what else must be."""
+    changeable = {
+        *("model", "sources", "output", "force", "resume", "checkpoint_every", "rejects"),
+        *("quiet", "as_json", "settings", "db"),
+    }
+    options = {k: v for k, v in asdict(given).items() if k not in changeable}
+    return more | {k: str(v) if isinstance(v, Path) else v for k, v in options.items()}
+
 
 def checkpoint_path(output: Path) -> Path:
     """The checkpoint of an output."""
     return Replacement.companion(output, ".checkpoint")
 
 
-def learn(
-    job: Job, earlier: list[dict[str, Any]], at_end: Callable[[], None] | None = None
-) -> Run | None:
-    """Learn to the end, and write the model; None where it was complete already.
+def learner_for(stored: Stored, source: Source, passes: int | None) -> Learner:
+    """What learns the rows of a source into a model."""
+    if source.target is None:
+        return learner_of(stored.estimator, source, passes)
+    holdout = stored.origin["target"]["hold_back"]
+    return TargetLearner(stored.estimator, source, holdout, passes)
 
-    ``earlier`` is the history of the model; ``at_end`` is called before the model is written.
-    """
-    source, given, checkpoint = job.source, job.given, job.checkpoint()
-    sources = [file.path for file in source.files]
-    require_apart([job.output, checkpoint.path, given.rejects], sources)
-    observer = ScreenObserver(job.screen, given.rejects)
-    run = Run(job.learner, source, checkpoint, observer)
-    if given.resume and not resume(run, job):
-        job.screen.say(f"Already complete: {job.output}.")
-        job.screen.result({"model": str(job.output), "complete": True}, output=job.output)
-        return None
-    if not given.resume and checkpoint.path.exists():
-        job.screen.say(f"Starting afresh; --resume would have gone on from {checkpoint.path}.")
+
+def learn(job: Job) -> None:
+    """Learn to the end, and write the model."""
+    source, given, screen, checkpoint = job.source, job.given, job.screen, job.checkpoint()
+    require_apart([job.output, checkpoint.path, given.rejects], job.files)
+    observer = ScreenObserver(screen, given.rejects)
+    run, began = Run(job.learner, source, checkpoint, observer), time.perf_counter()
+    if given.resume and is_complete(job):
+        screen.say(f"Already complete: {job.output}.")
+        screen.result({"model": str(job.output), "complete": True}, output=job.output)
+        return
+    if given.resume:
+        resume(run, job)
+    elif checkpoint.path.exists():
+        screen.say(f"Starting afresh; --resume would have gone on from {checkpoint.path}.")
     with terminable(), observer.open(run):
         try:
             run.complete()
         except KeyboardInterrupt:
             if checkpoint.path.exists():
-                job.screen.say(f"Interrupted; --resume goes on from {checkpoint.path}.")
+                screen.say(f"Interrupted; --resume goes on from {checkpoint.path}.")
             raise
         job.stored.estimator = job.learner.estimator
-        if at_end is not None:
-            at_end()
+        facts = described(job)
     position = {} if run.position is None else {"position": run.position}
-    finish(job, earlier, run.progress.n_rows, run.progress.n_invalid, **position)
+    job.save(run.progress.n_rows, run.progress.n_invalid, **position)
     if run.position is not None:
         source.commit(run.position)
     source.close()
-    return run
-
-
-def finish(
-    job: Job, earlier: list[dict[str, Any]], n_rows: int, n_invalid: int, **more: Any
-) -> None:
-    """Write the model with its history, and remove the checkpoint."""
-    entry = history(
-        [file.path for file in job.source.files],
-        n_rows,
-        n_invalid,
-        passes=job.learner.number,
-        identity=job.identity,
-        sizes=sizes(job.source),
-        **more,
-    )
-    job.stored.origin = {**job.stored.origin, "history": [*earlier, entry]}
-    job.stored.save(job.output)
-    give_back()  # the bytes of the file
-    checkpoint_path(job.output).unlink(missing_ok=True)
+    show_result(job, time.perf_counter() - began, facts)
 
 
 class ScreenObserver(RunObserver):
@@ -172,62 +192,62 @@ class ScreenObserver(RunObserver):
 
     def on_block(self, run: Run, block: Block) -> None:
         """Count the rows of a block, and list the rejected ones."""
-        if run.learner.number == 1:
+        learner = run.learner
+        if learner.number == 1:
             self.rejects.add(block.bad)
-        is_last = run.learner.number == run.learner.n_passes
-        self.bar.update(len(block), run.learner.estimator if is_last else None)
+        has_components = learner.number == learner.n_passes and hasattr(
+            learner.estimator, "stream_"
+        )
+        self.bar.update(len(block), learner.estimator if has_components else None)
 
 
 # -- resume
 
 
-def resume(run: Run, job: Job) -> bool:
-    """Continue from the checkpoint, or from the beginning; False where all is learned already."""
-    path, output = checkpoint_path(job.output), job.output
-    if path.exists():
-        continue_from(run, job, path)
-        turn = "" if run.progress.number == 1 else " of the second pass"
-        job.screen.say(f"Going on after {run.progress.n_rows:,} rows{turn}, from {path}.")
-        return True
-    is_update = job.identity["command"] == "update"
-    # What an address had is learned; an update looks for what came since.
-    if output.exists() and not (job.source.has_places and is_update):
-        entries = read(output, any_kind=True).origin.get("history", [])
-        if entries and is_entry_of(job, entries[-1]):
-            return False
-        if not is_update:
-            raise CommandError(
-                CHANGED,
-                f"There is no checkpoint, and {output} was made from other sources or with other "
-                "options. Replace it with --force in the place of --resume, or write another file "
-                "with -o.",
-            )
-    job.screen.say(f"No checkpoint {path} yet: starting afresh.")
-    return True
-
-
-def continue_from(run: Run, job: Job, path: Path) -> None:
-    """Continue a run from its checkpoint; one that does not fit fails with the reason."""
-    if job.source.from_pipe and not job.source.has_places:
-        raise CommandError(
-            CHANGED, "--resume needs files: a pipe cannot be read from a place in it."
-        )
+def resumed(given: Given, output: Path | None = None) -> tuple[Stored, Source] | None:
+    """The model of a checkpoint that is to be resumed, and its source; None without one."""
+    path = checkpoint_path(output or given.output or Path())
+    if not (given.resume and path.exists()):
+        return None
     stored = read(path, any_kind=True, half_done=True)
     if stored.progress is None:
         raise CommandError(CHANGED, f"{path} is a model, not a checkpoint.")
-    job.stored.origin, job.stored.names = stored.origin, stored.names
-    job.stored.schema = stored.schema
-    try:
-        run.resume(stored.estimator, stored.progress)
-    except CheckpointMismatchError as problem:
-        message = str(problem).replace(": remove it to start from the beginning", "")
-        if problem.changed is not None:
-            name, before, now = problem.changed
-            message = (
-                f"The checkpoint {path} was made with {option_of(name)} {in_shell(before)}, now it "
-                f"is {in_shell(now)}."
-            )
-        raise CommandError(CHANGED, f"{message} Start afresh without --resume.") from None
+    if "-" in given.sources:
+        raise CommandError(
+            CHANGED, "--resume needs files: a pipe cannot be read from a place in it."
+        )
+    # Columns that a model knows by name are those of its checkpoint.
+    return stored, open_source(stored, replace(given, columns=None) if stored.names else given)
+
+
+def open_source(stored: Stored, given: Given) -> Source:
+    """The rows that a model learns next; an address is read from where the model left it."""
+    weight_column = getattr(given, "weight_column", None)
+    options = given.source_options(given.columns, weight_column=weight_column)
+    if is_address(given.sources[0]):
+        position = stored.position_of(given.sources[0])
+        options["connection"] = replace(options["connection"], position=position)
+    return stored.open_source(given.sources, options, stored.target)
+
+
+def is_complete(job: Job) -> bool:
+    """Whether the output has learned what this job would learn; a model of another is an error."""
+    output, is_update = job.output, job.identity["command"] == "update"
+    # What an address had is learned; an update looks for what came since.
+    if job.stored.progress is not None or (is_update and job.source.has_places):
+        return False
+    if not output.exists():
+        return False
+    entries = read(output, any_kind=True).origin.get("history", [])
+    if entries and is_entry_of(job, entries[-1]):
+        return True
+    if is_update:
+        return False
+    raise CommandError(
+        CHANGED,
+        f"There is no checkpoint, and {output} was made from other sources or with other options. "
+        "Replace it with --force in the place of --resume, or write another file with -o.",
+    )
 
 
 def is_entry_of(job: Job, entry: dict[str, Any]) -> bool:
@@ -235,53 +255,39 @@ def is_entry_of(job: Job, entry: dict[str, Any]) -> bool:
 
     An update in place is not compared by the model it began with: that one is gone.
     """
-    now = {name: value for name, value in job.identity.items() if name != "model"}
-    before = {k: v for k, v in entry.get("identity", {}).items() if k != "model"}
-    same_files = entry["sources"] == [file.path for file in job.source.files]
-    return now == before and same_files and entry.get("sizes") == sizes(job.source)
+    before = {"model": None, **entry.get("identity", {})}
+    now = {**job.identity, "model": before["model"]}
+    return (before, entry["sources"], entry.get("sizes")) == (now, job.files, job.sizes)
 
 
-def sizes(source: Source) -> list[int]:
-    """Bytes of the sources: what a finished model remembers of them."""
-    return [file.size for file in source.files]
-
-
-def stopped_run(output: Path, sources: list[str], resume: bool) -> Stored | None:
-    """What a run over an address that was stopped has left, where it is to be resumed.
-
-    Files need none of it: they are read from any place.
-    """
-    path = checkpoint_path(output)
-    wanted = resume and is_address(sources[0]) and path.exists()
-    return read(path, any_kind=True, half_done=True) if wanted else None
-
-
-def with_position(
-    read_options: dict[str, Any], stored: Stored | None, sources: list[str]
-) -> dict[str, Any]:
-    """The options of a source; an address is read from where a model, or a checkpoint, left it."""
-    position = None
-    if stored is not None and is_address(sources[0]):
-        if stored.progress is not None:
-            position = stored.progress.get("position")
-        else:
-            entries = reversed(stored.origin.get("history", []))
-            places = (e.get("position") for e in entries if is_of(e, sources[0]))
-            position = next(places, None)
-    return {**read_options, "connection": replace(read_options["connection"], position=position)}
-
-
-def is_of(entry: dict[str, Any], address: str) -> bool:
-    """Whether an entry of a history is about an address."""
-    return bool(entry["sources"]) and same_source(entry["sources"][0], address)
+def resume(run: Run, job: Job) -> None:
+    """Continue a run from its checkpoint; one that does not fit fails with the reason."""
+    path, progress = checkpoint_path(job.output), job.stored.progress
+    if progress is None:
+        job.screen.say(f"No checkpoint {path} yet: starting afresh.")
+        return
+    try:
+        run.resume(job.stored.estimator, progress)
+    except CheckpointMismatchError as problem:
+        message = str(problem).replace(": remove it to start from the beginning", "")
+        if problem.changed is not None:
+            name, before, now = problem.changed
+            option = "--set" if name == "parameters" else option_of(name)
+            message = (
+                f"The checkpoint {path} was made with {option} {in_shell(before)}, now it is "
+                f"{in_shell(now)}."
+            )
+        raise CommandError(CHANGED, f"{message} Start afresh without --resume.") from None
+    turn = "" if run.progress.number == 1 else " of the second pass"
+    job.screen.say(f"Going on after {run.progress.n_rows:,} rows{turn}, from {path}.")
 
 
 # -- random rows
 
 
-def learn_random_rows(job: Job, until: float) -> int:
-    """Learn as many random rows as are needed, and return the number of all; 0: all are needed."""
-    rejects, n_invalid = Rejects(job.given.rejects, 0), 0
+def learn_random_rows(job: Job, until: float) -> bool:
+    """Learn as many random rows as are needed, and write the model; False: all are needed."""
+    rejects, n_invalid, began = Rejects(job.given.rejects, 0), 0, time.perf_counter()
 
     def note(block: Block) -> None:
         nonlocal n_invalid
@@ -295,46 +301,31 @@ def learn_random_rows(job: Job, until: float) -> int:
     estimator = ProgressiveSampling(until).fit(job.learner.estimator, rows)
     if estimator is None:
         job.screen.say("As many rows as there are would have to be drawn: all are learned.")
-        return 0
+        return False
     job.stored.estimator = job.learner.estimator = estimator
-    n_drawn = estimator.n_samples_seen_ + estimator.certificate_.statistical.n_sampled
-    finish(job, [], n_drawn, n_invalid)
-    return rows.n
+    bounds = estimator.certificate_.statistical
+    job.save(estimator.n_samples_seen_ + bounds.n_sampled, n_invalid)
+    facts, lines = described(job)
+    facts |= {"drawn_from": rows.n, "shortfall_bound": bounds.shortfall_bound}
+    lines = [
+        ("drawn from", f"{rows.n:,} rows"),
+        *lines,
+        ("below that", f"by {bounds.shortfall_bound:.2%} of the variance at most"),
+    ]
+    show_result(job, time.perf_counter() - began, (facts, lines))
+    return True
 
 
 # -- summary
 
 
-def show_result(
-    job: Job, seconds: float, facts: dict[str, Any], lines: list[tuple[str, str]]
-) -> None:
-    """Print what was learned; ``facts`` and ``lines`` are those of the model."""
-    entry, estimator = job.stored.origin["history"][-1], job.stored.estimator
-    n_rows, n_invalid = entry["rows"], entry["bad_rows"]
-    shared = {
-        "model": str(job.output),
-        "rows": n_rows,
-        "bad_rows": n_invalid,
-        "passes": entry["passes"],
-        "rows_seen": estimator.n_samples_seen_,
-        "features": estimator.n_features_in_,
-        "points": len(getattr(estimator, "basis_points_", ())),
-    }
-    shown = [("rows", f"{n_rows:,} in {seconds:.1f} s")]
-    if n_invalid:
-        listed = f", listed in {job.given.rejects}" if job.given.rejects else ""
-        shown.append(("bad rows", f"{n_invalid:,} passed over{listed}"))
-    shown += [("features", f"{shared['features']}"), ("basis points", f"{shared['points']}")]
-    table = facts_table([*shown, *lines, ("model", f"{job.output}")])
-    job.screen.result({**shared, **facts, "seconds": round(seconds, 3)}, table, output=job.output)
-
-
-def component_facts(stored: Stored) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    """Components and explained variance of a model, for machines and for people."""
-    components = stored.components
+def described(job: Job) -> Facts:
+    """The held-out score of a prediction, or components and explained variance of a model."""
+    if isinstance(job.learner, TargetLearner):
+        return job.learner.described(job.stored, job.screen)
+    components, certificate = job.stored.components, job.stored.stream.certificate
     count = int(components.variances.shape[0])
     ratio = float(components.explained_variance_ratio.sum())
-    certificate = stored.stream.certificate
     low, high = certificate.best_explained_variance_ratio_interval
     kind = certificate.bounds.kind
     facts = {
@@ -347,19 +338,33 @@ def component_facts(stored: Stored) -> tuple[dict[str, Any], list[tuple[str, str
         ("components", f"{count} with {ratio:.1%} of the variance"),
         ("best possible", f"{low:.1%} to {high:.1%} of the variance ({kind})"),
     ]
+    estimator = job.stored.estimator
+    if hasattr(estimator, "n_epochs_"):
+        facts |= {"epochs": estimator.n_epochs_, "converged": estimator.converged_}
+        words = "converged" if estimator.converged_ else "not converged"
+        lines.insert(0, ("epochs", f"{estimator.n_epochs_}, {words}"))
     return facts, lines
 
 
-def random_row_facts(
-    stored: Stored, drawn_from: int
-) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    """The same of a model of random rows: of how many, and how far it is from the best."""
-    facts, lines = component_facts(stored)
-    below = stored.estimator.certificate_.statistical.shortfall_bound
-    more = {"drawn_from": drawn_from, "shortfall_bound": below}
-    lines = [
-        ("drawn from", f"{drawn_from:,} rows"),
-        *lines,
-        ("below that", f"by {below:.2%} of the variance at most"),
-    ]
-    return {**facts, **more}, lines
+def show_result(job: Job, seconds: float, described: Facts) -> None:
+    """Print what was learned."""
+    entry, estimator = job.stored.origin["history"][-1], job.stored.estimator
+    n_rows, n_invalid = entry["rows"], entry["bad_rows"]
+    facts = {
+        "model": str(job.output),
+        "rows": n_rows,
+        "bad_rows": n_invalid,
+        "passes": entry["passes"],
+        "rows_seen": estimator.n_samples_seen_,
+        "features": estimator.n_features_in_,
+        "points": len(getattr(estimator, "basis_points_", ())),
+        **described[0],
+        "seconds": round(seconds, 3),
+    }
+    lines = [("rows", f"{n_rows:,} in {seconds:.1f} s")]
+    if n_invalid:
+        listed = f", listed in {job.given.rejects}" if job.given.rejects else ""
+        lines.append(("bad rows", f"{n_invalid:,} passed over{listed}"))
+    lines += [("features", f"{facts['features']}"), ("basis points", f"{facts['points']}")]
+    lines += [*described[1], ("model", f"{job.output}")]
+    job.screen.result(facts, facts_table(lines), output=job.output)

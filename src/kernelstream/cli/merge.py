@@ -23,7 +23,7 @@ def merge(given: MergeArguments, screen: Screen) -> None:
                 raise CommandError(
                     DATA,
                     f"{models[0]} and {path} have different columns. Fit the parts like one "
-                    "model: kernelstream fit PARTS --sample, then fit each with --like.",
+                    "model: kernelstream fit PART --like MODEL.",
                 )
         merged = reduce(lambda a, b: a.merge(b), (each.estimator for each in stored))
         entries = [entry for each in stored for entry in each.origin.get("history", [])]

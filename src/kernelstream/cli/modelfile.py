@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from kernelstream.estimators import KernelEstimator, StoredEstimator, StreamingK
 from kernelstream.serialization import ModelFile, Replacement
 from kernelstream.stream import Components, Stream
 from kernelstream.tables import Progress, Schema, Source, TableModel, Target
+from kernelstream.tables.addresses import same_source
 
 try:
     import fcntl
@@ -43,14 +44,17 @@ class Stored:
     progress: dict[str, Any] | None = None
     release: str = field(default_factory=lambda: kernelstream.__version__)  # that wrote it
 
+    @classmethod
+    def of(cls, estimator: Any, source: Source) -> Stored:
+        """A fresh model of a source; arrays, whose columns have no types, leave it no schema."""
+        is_array = source.sample is not None and source.sample.batch.matrix is not None
+        names = source.names if source.named else None
+        return cls(estimator, names, None if is_array else source.schema)
+
     @property
     def stream(self) -> Stream:
         """The stream that was learned; an AttributeError before the first row."""
         return self.estimator.stream_
-
-    @stream.setter
-    def stream(self, stream: Stream) -> None:
-        self.estimator.set_stream(stream)
 
     @property
     def components(self) -> Components:
@@ -63,33 +67,32 @@ class Stored:
         facts = self.origin.get("target")
         return None if facts is None else Target.from_facts(facts["column"])
 
+    def position_of(self, address: str) -> dict[str, Any] | None:
+        """Where the model, or its run that was stopped, left an address."""
+        if self.progress is not None:
+            return self.progress.get("position")
+        for entry in reversed(self.origin.get("history", [])):
+            if entry["sources"] and same_source(entry["sources"][0], address):
+                return entry.get("position")
+        return None
+
     def open_source(
         self, sources: list[str], read_options: dict[str, Any], target: Target | None = None
     ) -> Source:
         """A source with the columns that the model wants, in its type, and with targets if any."""
-        if self.schema is not None and read_options["columns"] is None:
-            return Source(
-                sources,
-                **read_options,
-                schema=self.schema,
-                n_features=self.stream.n_features,
-                dtype=self.stream.dtype,
-                target=target,
-            )
-        if self.schema is not None and not self.schema.is_plain:
+        stream = self.stream
+        options = {**read_options, "n_features": stream.n_features, "dtype": stream.dtype}
+        if read_options["columns"] is None and self.schema is None:
+            options["features"] = self.names
+        elif read_options["columns"] is None:
+            options["schema"] = self.schema
+        elif self.schema is not None and not self.schema.is_plain:
             raise CommandError(
                 USAGE,
                 "The model knows its columns, some of which are no plain numbers: leave out "
                 "--columns.",
             )
-        return Source(
-            sources,
-            **read_options,
-            features=None if read_options["columns"] is not None else self.names,
-            n_features=self.stream.n_features,
-            dtype=self.stream.dtype,
-            target=target,
-        )
+        return Source(sources, **options, target=target)
 
     def save(self, path: Path) -> None:
         """Write the file wholly or not at all."""
@@ -141,7 +144,7 @@ def stored_in(
         )
     with report_unreadable(path):
         estimator, content = StoredEstimator.from_file(file, path)
-        origin, progress = origin_of(content), progress_of(content)
+        origin, progress = origin_and_progress(content)
     half_learned = estimator.is_between_passes
     names, schema = content.get("feature_names"), None
     if isinstance(estimator, TableModel):
@@ -200,59 +203,26 @@ def predicts(estimator: Any) -> bool:
     return is_regressor(estimator) or is_classifier(estimator)
 
 
-def origin_of(content: dict[str, Any]) -> dict[str, Any]:
-    """What a model was learned from, as its file says."""
-    origin = object_in(content.get("origin") or "{}")
-    entries = origin.get("history", [])
-    if not isinstance(entries, list) or not all(map(_is_history, entries)):
-        raise ValueError("the file has a history that no release has written.")
-    if "target" in origin:
-        facts = origin["target"]
-        share = facts.get("hold_back") if isinstance(facts, dict) else None
-        if not isinstance(share, int | float) or not 0 <= share < 1:
-            raise ValueError("the file has a target that no release has written.")
-        Target.from_facts(facts.get("column"))
-    return origin
-
-
-def _is_history(entry: Any) -> bool:
-    return (
-        isinstance(entry, dict)
-        and isinstance(entry.get("sources"), list)
-        and all(isinstance(source, str) for source in entry["sources"])
-        and all(type(entry.get(name)) is int for name in ("rows", "bad_rows"))
-        and isinstance(entry.get("identity", {}), dict)
-    )
-
-
-def progress_of(content: dict[str, Any]) -> dict[str, Any] | None:
-    """Where a run stood that left a checkpoint; None for a finished model."""
-    text = content.get("progress")
-    if text is None:
-        return None
-    progress = object_in(text)
-    place, sources = progress.get("place"), progress.get("files")
-    whole = (
-        isinstance(place, dict)
-        and set(place) == {field.name for field in fields(Progress)}
-        and all(type(value) is int and 0 <= value < 2**53 for value in place.values())
-        and isinstance(progress.get("identity"), dict)
-        and isinstance(sources, list)
-    )
-    if not whole:
-        raise ValueError("the file has a checkpoint that no release has written.")
-    return progress
-
-
-def object_in(text: Any) -> dict[str, Any]:
-    """The JSON object in a text of a file."""
+def origin_and_progress(
+    content: dict[str, Any],
+) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """What a model was learned from, and how far the run had come that left a checkpoint."""
     try:
-        value = json.loads(text)
-    except (TypeError, ValueError, RecursionError) as problem:
-        raise ValueError("the file has a text that is no JSON.") from problem
-    if not isinstance(value, dict):
-        raise ValueError("the file has a text that is no JSON object.")
-    return value
+        origin = json.loads(content.get("origin") or "{}")
+        progress = json.loads(content.get("progress") or "null")
+        for entry in origin.get("history", ()):
+            _ = ", ".join(entry["sources"]), entry["rows"] + entry["bad_rows"]
+        if "target" in origin:
+            Target.from_facts(origin["target"]["column"])
+            _ = 0.0 <= origin["target"]["hold_back"] < 1.0
+        if progress is not None:
+            Progress(**progress["place"])
+            _ = dict(progress["identity"]), list(progress["files"])
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as problem:
+        raise ValueError(
+            "the file has an origin or a checkpoint that no release has written."
+        ) from problem
+    return origin, progress
 
 
 def holds_monitor(file: ModelFile) -> bool:
@@ -290,7 +260,7 @@ def position_in(file: ModelFile, path: Path) -> dict[str, Any] | None:
     """The place in its source that the monitor in a file has come to."""
     with report_unreadable(path):
         text = StoredEstimator.from_file(file, path)[1].get("position")
-        return None if text is None else object_in(text)
+        return None if text is None else dict(json.loads(text))
 
 
 @contextlib.contextmanager

@@ -32,8 +32,6 @@ PAPERS = {
         "Chin and Suter 2006: incremental kernel PCA.",
     ),
 }
-OTHER_OPTIONS = ("random_state", "verbose")  # of the estimators: --seed and the progress bar
-PANEL = "Parameters of the method"
 
 
 class PaperCommands(typer.core.TyperGroup):
@@ -64,9 +62,7 @@ def paper_command(name: str) -> Any:
     def run(**given: Any) -> None:
         arguments = {key: given.pop(key) for key in shared}
         texts = {key: text for key, text in given.items() if text is not None}
-        run_function(
-            "kernelstream.cli.fit_paper:fit_paper", PaperArguments(**arguments), kind, texts
-        )
+        run_function("kernelstream.cli.fit:fit_paper", PaperArguments(**arguments), kind, texts)
 
     parameters = [*paper_options(kind), *parameters_of(PaperArguments)]
     app = typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False)
@@ -87,12 +83,12 @@ def paper_options(kind: type) -> list[inspect.Parameter]:
                     option_of(name),
                     metavar="VALUE",
                     help=f"{description(kind, name)} Default: {parameter.default}.".strip(),
-                    rich_help_panel=PANEL,
+                    rich_help_panel="Parameters of the method",
                 ),
             ],
         )
         for name, parameter in inspect.signature(kind).parameters.items()
-        if name not in OTHER_OPTIONS
+        if name not in ("random_state", "verbose")  # --seed and the progress bar
     ]
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from kernelstream import StreamingKernelClassifier, StreamingKernelRidge
+from kernelstream.cli.intake import prepare_estimator
+from kernelstream.cli.modelfile import Stored
 from kernelstream.cli.terminal import RowProgress, Screen
 from kernelstream.regression.base import (
     OnePassRidge,
@@ -22,7 +24,6 @@ from kernelstream.stream import HeldBack
 from kernelstream.tables import Block, Learner, Source, Target
 from kernelstream.tables.target import INTEGER
 
-HOLDOUT = 0.2  # fraction of the rows
 MOST_BYTES = 256 << 20  # of held-out rows of a pipe, which are kept until the model is there
 
 Rows = tuple[np.ndarray, np.ndarray, np.ndarray | None]  # with targets and weights
@@ -53,8 +54,6 @@ class TargetLearner(Learner):
         self.repeatable = passes != 1 and not source.from_pipe
         self.kept: list[Rows] = []
         self.kept_bytes = 0
-        if estimator.__sklearn_is_fitted__() and self.repeatable:
-            estimator.set_stream(with_moving_points(estimator, estimator.stream_, True))
 
     def learn(self, block: Block, first: int) -> None:
         """Learn the rows of a block that are not held out."""
@@ -62,6 +61,8 @@ class TargetLearner(Learner):
         if not estimator.__sklearn_is_fitted__():
             estimator.n_features_in_ = block.X.shape[1]
             estimator.set_stream(estimator.new_stream(block.X))
+        if first == 0 and self.number == 1 and self.repeatable:
+            estimator.set_stream(with_moving_points(estimator, estimator.stream_, True))
         held_out = self.held_out(first, len(block))
         if self.source.from_pipe:
             held_out = self._keep(block, held_out)
@@ -99,13 +100,18 @@ class TargetLearner(Learner):
         self.number, self.n_rows = 2, 0
         return True
 
-    def score(self, screen: Screen) -> dict[str, Any]:
-        """The score of the held-out rows, with that of the baseline."""
+    def described(self, stored: Stored, screen: Screen) -> tuple[dict[str, Any], list[Any]]:
+        """The target and the score of the held-out rows, which are stored, in data and words."""
         scorer = HoldoutScorer(self.estimator)
         if self.holdout:
             for rows in self._held_out_rows(screen):
                 scorer.add(*rows)
-        return scorer.facts
+        facts, target = scorer.facts, self.source.target
+        assert target is not None
+        stored.origin = {**stored.origin, "target": {**stored.origin["target"], "judged": facts}}
+        classes = target.classes.tolist() if target.is_class else None
+        lines = [("target", str(target)), score_line(facts)]
+        return {"target": target.name, "classes": classes, **facts}, lines
 
     def _held_out_rows(self, screen: Screen) -> Iterator[Rows]:
         if self.source.from_pipe:
@@ -119,12 +125,20 @@ class TargetLearner(Learner):
                 bar.update(len(block))
 
 
-def announce_target(estimator: OnePassRidge, target: Target) -> None:
-    """Tell a model that has learned nothing what it will predict."""
+def begin_prediction(estimator: OnePassRidge, source: Source, holdout: float) -> Stored:
+    """A regression, or a classifier with its parameters, that has learned nothing."""
+    target = source.target
+    assert target is not None
+    if target.is_class:
+        estimator = StreamingKernelClassifier(**estimator.get_params(deep=False))
+    prepare_estimator(estimator, source)
     if isinstance(estimator, StreamingKernelClassifier):
         set_classes(estimator, target.classes)
     elif isinstance(estimator, StreamingKernelRidge):
         note_shape(estimator, True)
+    stored = Stored.of(estimator, source)
+    stored.origin = {"target": {"column": target.to_facts(), "hold_back": holdout}}
+    return stored
 
 
 def some_rows(block: Block, chosen: np.ndarray) -> Rows:
@@ -202,17 +216,7 @@ def score_line(facts: dict[str, Any]) -> tuple[str, str]:
     return "R²", f"{score} on {rows} ({errors})"
 
 
-def target_facts(
-    target: Target, score: dict[str, Any]
-) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    """The target and the score, for machines and for people."""
-    classes = target.classes.tolist() if target.is_class else None
-    facts = {"target": target.name, "classes": classes, **score}
-    return facts, [("target", str(target)), score_line(score)]
-
-
-def say_target(target: Target, screen: Screen) -> None:
+def say_target(target: Target | None, screen: Screen) -> None:
     """Print the type of the target, where it may be wrong."""
-    if target.labels == INTEGER:
-        name = target.name
-        screen.say(f"Target {target}; --treat '{name}=number' would predict a number.")
+    if target is not None and target.labels == INTEGER:
+        screen.say(f"Target {target}; --treat '{target.name}=number' would predict a number.")
