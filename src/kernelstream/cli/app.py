@@ -5,6 +5,8 @@ Help needs the arguments only: a function is imported when its command runs.
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -13,7 +15,7 @@ import typer
 import kernelstream
 from kernelstream.cli import arguments
 from kernelstream.cli.commands import add_command
-from kernelstream.cli.failures import EXIT_CODES
+from kernelstream.cli.failures import EXIT_CODES, drop_output, of_system
 from kernelstream.cli.papers import paper_commands
 
 # Arguments of the commands and the modules of their functions, in the order of the help.
@@ -32,10 +34,6 @@ COMMANDS: dict[str, tuple[type, str]] = {
     "monitor": (arguments.MonitorArguments, "monitor"),
     "demo": (arguments.DemoArguments, "demo"),
 }
-# Commands of other distributions: an entry point of this group is a function that returns a typer
-# application.
-OTHER_COMMANDS = "kernelstream.commands"
-PLANT = "plant"  # the one that is known, so that its package can be named
 
 
 class Commands(typer.core.TyperGroup):
@@ -44,8 +42,8 @@ class Commands(typer.core.TyperGroup):
     def get_command(self, ctx: Any, name: str) -> Any:
         """Look a command up."""
         command = super().get_command(ctx, name)
-        if command is None and name == PLANT:
-            ctx.fail(f"No such command '{PLANT}': pip install kernelstream-{PLANT}")
+        if command is None and name == "plant":
+            ctx.fail("No such command 'plant': pip install kernelstream-plant")
         return command
 
 
@@ -75,10 +73,10 @@ def application(words: Sequence[str] = ()) -> typer.Typer:
 
 
 def add_other_commands(app: typer.Typer) -> None:
-    """Add the commands of other distributions."""
+    """Add the commands of other distributions: their entry points return a typer application."""
     from importlib.metadata import entry_points  # slow, and most commands do without
 
-    for entry in entry_points(group=OTHER_COMMANDS):
+    for entry in entry_points(group="kernelstream.commands"):
         app.add_typer(entry.load()(), name=entry.name)
 
 
@@ -102,3 +100,33 @@ def __getattr__(name: str) -> typer.Typer:
     if name != "app":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return globals().setdefault("app", application())
+
+
+def main() -> None:
+    """Run the command line."""
+    open_standard_streams()
+    try:
+        try:
+            application(sys.argv[1:])(prog_name="kernelstream")
+        finally:
+            sys.stdout.flush()
+    except OSError as problem:  # of help and version; commands report their own
+        drop_output()
+        code, message = of_system(problem)
+        sys.stderr.write(f"Error: {message}\n")
+        sys.exit(code)
+
+
+def open_standard_streams() -> None:
+    """Put something in the place of standard streams that the process was started without (>&-).
+
+    Otherwise the next file that is opened has their number, and what is printed goes into it. What
+    stands in for the output cannot be written: whoever has to write there says so.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_WRONLY if name == "stderr" else os.O_RDONLY)
+            if name != "stdin":  # which is None for those who ask
+                setattr(sys, name, open(number, "w", closefd=False))  # noqa: SIM115
