@@ -171,7 +171,7 @@ def test_an_interrupted_fit_leaves_a_checkpoint(rows: Path) -> None:
     last.write_text(text)
     assert "changed since the checkpoint" in here(*fit, "--resume", code=CHANGED)
     other = here(*fit, "--gamma", "0.5", "--resume", code=CHANGED)
-    assert "was made with --gamma nothing, now it is 0.5" in other
+    assert "was made with --gamma=nothing, now it is 0.5" in other
     assert checkpoint.exists()
     here(*fit)
     assert output.exists() and not checkpoint.exists()

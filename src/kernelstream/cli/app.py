@@ -15,7 +15,7 @@ import typer
 import kernelstream
 from kernelstream.cli import arguments
 from kernelstream.cli.commands import add_command
-from kernelstream.cli.failures import EXIT_CODES, drop_output, of_system
+from kernelstream.cli.failures import drop_output, of_system
 from kernelstream.cli.papers import paper_commands
 
 # Arguments of the commands and the modules of their functions, in the order of the help.
@@ -55,7 +55,9 @@ def application(words: Sequence[str] = ()) -> typer.Typer:
     app = typer.Typer(
         cls=Commands,
         help="Kernel PCA for data that is too large or never ends.",
-        epilog=EXIT_CODES,
+        epilog="Exit codes: 0 done; 1 unforeseen; 2 wrong usage; 3 bad data; 4 no readable model; "
+        "5 cannot write; 6 another process writes this model; 7 the checkpoint does not fit, or a "
+        "source changed; 130 interrupted.",
         no_args_is_help=True,
         rich_markup_mode="rich",
         pretty_exceptions_enable=False,

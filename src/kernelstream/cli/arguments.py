@@ -21,7 +21,6 @@ Components = Annotated[
         "variance than by chance). Default: 0.95; 10 where the number must be known before the "
         "first row.",
         rich_help_panel=opt.MODEL,
-        show_default=False,
     ),
 ]
 Kernel = Annotated[
@@ -56,7 +55,6 @@ Standardize = Annotated[
         "--standardize/--no-standardize",
         help="Standardize the columns. Default: if their scales differ much.",
         rich_help_panel=opt.MODEL,
-        show_default=False,
     ),
 ]
 
@@ -170,10 +168,9 @@ class FitArguments(opt.ColumnOptions, opt.CheckpointOptions, opt.InputOptions, o
             help="With --detector: fraction of normal rows that may be flagged. Default: 0.05 for "
             "novelty, 0.01 for a monitor.",
             rich_help_panel=opt.MODEL,
-            show_default=False,
         ),
     ] = None
-    parameters: opt.ParameterSettings = None
+    set: opt.ParameterSettings = None
     seed: opt.Seed = 0
     like: Annotated[
         Path | None,
@@ -309,7 +306,6 @@ class ScoreArguments(QueryArguments):
             metavar="N",
             help="Show only the N rows with the largest error, with rank and p-value. Default: all "
             "rows in order, 20 with --explain.",
-            show_default=False,
         ),
     ] = None
     explain: Annotated[

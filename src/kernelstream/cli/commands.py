@@ -9,12 +9,9 @@ from importlib import import_module
 from typing import Annotated, Any, get_type_hints
 
 import typer
-from typer.models import ArgumentInfo
 
 from kernelstream.cli.failures import report_failures
-from kernelstream.cli.options import EXPERT_PANELS
-
-LONG_HELP = {"help_option_names": ["--help"]}  # -h is an option of each command
+from kernelstream.cli.options import EXPERT, INPUT
 
 
 def add_command(app: typer.Typer, name: str, kind: type, function: str, **settings: Any) -> None:
@@ -38,33 +35,35 @@ def add_command(app: typer.Typer, name: str, kind: type, function: str, **settin
         run_function(function, kind(**given))
 
     help = inspect.getdoc(kind)
-    command = with_parameters(run, parameters_of(kind))
-    app.command(name, help=help, context_settings=LONG_HELP, **settings)(command)
+    add_function(app, name, run, parameters_of(kind), help=help, **settings)
 
 
-def parameters_of(kind: type) -> list[inspect.Parameter]:
-    """The fields of a dataclass as parameters.
-
-    Arguments are in their order, options of the class itself before those of its groups.
-    """
-    types = get_type_hints(kind, include_extras=True)
-    signature = inspect.signature(kind).parameters
-    arguments = [n for n in signature if isinstance(types[n].__metadata__[0], ArgumentInfo)]
-    own_first = [name for group in kind.__mro__ for name in inspect.get_annotations(group)]
-    names = dict.fromkeys([*arguments, *own_first])
-    return [signature[name].replace(annotation=types[name]) for name in names]
-
-
-def with_parameters(
-    run: Callable[..., None], parameters: Iterable[inspect.Parameter]
-) -> Callable[..., None]:
-    """A function of these parameters, and of ``-h``, for typer."""
+def add_function(
+    app: typer.Typer,
+    name: str,
+    run: Callable[..., None],
+    parameters: Iterable[inspect.Parameter],
+    **settings: Any,
+) -> None:
+    """Add a command that calls a function with parameters that its signature does not show."""
 
     def command(short_help: bool, **given: Any) -> None:
         run(**given)
 
     command.__signature__ = inspect.Signature([*parameters, SHORT_HELP])  # type: ignore[attr-defined]
-    return command
+    # -h is an option of each command.
+    app.command(name, context_settings={"help_option_names": ["--help"]}, **settings)(command)
+
+
+def parameters_of(kind: type) -> list[inspect.Parameter]:
+    """The fields of a dataclass as parameters.
+
+    Those of the class itself come before those of its groups.
+    """
+    types = get_type_hints(kind, include_extras=True)
+    signature = inspect.signature(kind).parameters
+    names = dict.fromkeys(n for group in kind.__mro__ for n in inspect.get_annotations(group))
+    return [signature[name].replace(annotation=types[name]) for name in names]
 
 
 def run_function(function: str, *given: Any) -> None:
@@ -86,7 +85,7 @@ def show_common_options(ctx: typer.Context, wanted: bool) -> None:
     if not wanted:
         return
     for parameter in ctx.command.params:
-        if getattr(parameter, "rich_help_panel", None) in EXPERT_PANELS:
+        if getattr(parameter, "rich_help_panel", None) in (EXPERT, INPUT):
             parameter.hidden = True  # type: ignore[attr-defined]
     ctx.get_help()  # prints it
     raise typer.Exit

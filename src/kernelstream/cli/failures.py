@@ -14,7 +14,6 @@ import typer
 
 from kernelstream.cli.wording import of_shell, of_source
 
-UNFORESEEN = 1
 USAGE = 2  # options that do not fit, or make no sense
 DATA = 3  # a bad row, a missing column, a file that cannot be read
 MODEL = 4  # the model file is none, is damaged, or is of another version
@@ -22,18 +21,6 @@ WRITE = 5  # disk full, read-only folder
 BUSY = 6  # another process writes this model
 CHANGED = 7  # the checkpoint does not belong to this command, or a source changed
 INTERRUPTED = 130
-
-EXIT_CODES = (
-    "Exit codes: 0 done; 1 unforeseen; 2 wrong usage; 3 bad data; 4 no readable model; 5 cannot "
-    "write; 6 another process writes this model; 7 the checkpoint does not fit, or a source "
-    "changed; 130 interrupted."
-)
-
-
-NO_MEMORY = (
-    "There is not enough memory: allow the process more, or let it use less, with fewer points "
-    "(--basis) or one thread (OPENBLAS_NUM_THREADS=1)."
-)
 
 
 class CommandError(Exception):
@@ -56,8 +43,6 @@ def report_failures(as_json: bool = False) -> Iterator[None]:
         fail(failure.code, message, as_json)
     except KeyboardInterrupt:
         fail(INTERRUPTED, "Interrupted.", as_json)
-    except BrokenPipeError:
-        leave_closed_pipe()
     except OSError as problem:
         if problem.errno == errno.EPIPE:
             leave_closed_pipe()
@@ -67,7 +52,11 @@ def report_failures(as_json: bool = False) -> Iterator[None]:
         in_words = of_source if is_source_error(problem) else of_shell
         fail(DATA, in_words(str(problem)), as_json)
     except MemoryError as problem:
-        fail(UNFORESEEN, f"{NO_MEMORY} ({problem})" if str(problem) else NO_MEMORY, as_json)
+        message = (
+            "There is not enough memory: allow the process more, or let it use less, with fewer "
+            "landmarks (--basis) or one thread (OPENBLAS_NUM_THREADS=1)."
+        )
+        fail(1, f"{message} ({problem})" if str(problem) else message, as_json)
 
 
 def is_source_error(problem: BaseException) -> bool:

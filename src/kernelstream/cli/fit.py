@@ -21,15 +21,13 @@ from kernelstream.cli.learning import (
     resumed,
 )
 from kernelstream.cli.modelfile import Stored, lock, read, require_new, require_sense
-from kernelstream.cli.normal import fit_monitor
+from kernelstream.cli.normal import MOST_BYTES, fit_monitor
 from kernelstream.cli.options import literal
 from kernelstream.cli.parsing import parse_gamma, parse_kernel, parse_part
 from kernelstream.cli.prediction import begin_prediction, say_target
 from kernelstream.cli.terminal import Screen
 from kernelstream.cli.wording import option_of
 from kernelstream.tables import Block, Learner, Source
-
-MOST_BYTES = 2 << 30  # of rows that a method with epochs takes into memory
 
 
 def fit(given: FitArguments, screen: Screen) -> None:

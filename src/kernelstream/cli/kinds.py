@@ -116,7 +116,7 @@ def parameters_of_options(
 def parsed_parameters(given: FitArguments, kind: type) -> dict[str, Any]:
     """The parameters of ``--set``, which must be parameters of the class."""
     known = inspect.signature(kind).parameters
-    parameters = opt.parameter_settings(given.parameters)
+    parameters = opt.parameter_settings(given.set)
     for name, value in parameters.items():
         if name not in known:
             raise CommandError(

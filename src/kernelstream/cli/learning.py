@@ -20,7 +20,7 @@ from kernelstream.cli.modelfile import Stored, history, read, require_apart
 from kernelstream.cli.prediction import TargetLearner
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.terminal import RowProgress, Screen, facts_table
-from kernelstream.cli.wording import in_shell, option_of
+from kernelstream.cli.wording import option_of
 from kernelstream.estimators import ProgressiveSampling
 from kernelstream.serialization import Replacement
 from kernelstream.tables import (
@@ -67,7 +67,7 @@ class Job:
     learner: Learner
     source: Source
     output: Path
-    identity: dict[str, Any]
+    identity: dict[str, str]
     given: Given
     screen: Screen
 
@@ -108,14 +108,15 @@ class Job:
         checkpoint_path(self.output).unlink(missing_ok=True)
 
 
-def identity_of(given: Given, more: dict[str, str]) -> dict[str, Any]:
-    """The options that must be the same when a run is resumed, and what else must be."""
+def identity_of(given: Given, command: dict[str, str]) -> dict[str, str]:
+    """The command and the options that must be the same when a run is resumed."""
     changeable = {
         *("model", "sources", "output", "force", "resume", "checkpoint_every", "rejects"),
         *("quiet", "as_json", "settings", "db"),
     }
     options = {k: v for k, v in asdict(given).items() if k not in changeable}
-    return more | {k: str(v) if isinstance(v, Path) else v for k, v in options.items()}
+    words = {option_of(k): "nothing" if v is None else str(v) for k, v in options.items()}
+    return {**command, **words}
 
 
 def checkpoint_path(output: Path) -> Path:
@@ -269,15 +270,7 @@ def resume(run: Run, job: Job) -> None:
     try:
         run.resume(job.stored.estimator, progress)
     except CheckpointMismatchError as problem:
-        message = str(problem).replace(": remove it to start from the beginning", "")
-        if problem.changed is not None:
-            name, before, now = problem.changed
-            option = "--set" if name == "parameters" else option_of(name)
-            message = (
-                f"The checkpoint {path} was made with {option} {in_shell(before)}, now it is "
-                f"{in_shell(now)}."
-            )
-        raise CommandError(CHANGED, f"{message} Start afresh without --resume.") from None
+        raise CommandError(CHANGED, str(problem)) from None
     turn = "" if run.progress.number == 1 else " of the second pass"
     job.screen.say(f"Going on after {run.progress.n_rows:,} rows{turn}, from {path}.")
 

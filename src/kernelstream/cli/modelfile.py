@@ -301,12 +301,12 @@ def require_apart(written: list[Path | None], needed: list[Any]) -> None:
         Sources and models.
     """
     seen = {identity(path) for path in needed}
-    for path in written:
-        if path is not None and identity(path) in seen:
+    for path in filter(None, written):
+        if identity(path) in seen:
             raise CommandError(
                 USAGE, f"{path} is also a source, the model or an output: write another file."
             )
-        seen |= set() if path is None else {identity(path)}
+        seen.add(identity(path))
 
 
 def identity(path: Any) -> tuple[Any, ...]:

@@ -11,6 +11,7 @@ import ast
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -21,11 +22,10 @@ from kernelstream.cli.failures import USAGE, CommandError
 if TYPE_CHECKING:
     from kernelstream.tables import SchemaOptions
 
-# Panels of the help. Options of the expert panels are shown by --help, but not by -h.
+# Panels of the help. Options for input and experts are shown by --help, but not by -h.
 MODEL = "Model"
 INPUT = "Input"
 EXPERT = "Expert"
-EXPERT_PANELS = (INPUT, EXPERT)
 
 
 def seconds(text: str) -> float:
@@ -48,10 +48,9 @@ Sources = Annotated[
         metavar="SOURCE",
         help="Files, folders, patterns, - for the standard input, or a kafka://, mqtt://, opcua:// "
         "or sql: address (with kernelstream-plant).",
-        show_default=False,
     ),
 ]
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.", show_default=False)]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.")]
 Output = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="Output file.")]
 Json = Annotated[bool, typer.Option("--json", help="Write results and errors as JSON.")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Show no progress and no remarks.")]
@@ -75,9 +74,7 @@ Force = Annotated[bool, typer.Option("--force", help="Replace an existing model.
 RejectsFile = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE",
-        help="List skipped rows in this file (NDJSON).",
-        rich_help_panel=EXPERT,
+        metavar="FILE", help="List skipped rows in this file (NDJSON).", rich_help_panel=EXPERT
     ),
 ]
 ReadSettings = Annotated[
@@ -133,8 +130,7 @@ class InputOptions:
         int | None, typer.Option(min=1, metavar="N", help="Stop after N valid rows.")
     ] = None
     on_bad_rows: Annotated[
-        Literal["error", "skip"],
-        typer.Option(help="Stop at an invalid row, or skip it."),
+        Literal["error", "skip"], typer.Option(help="Stop at an invalid row, or skip it.")
     ] = "error"
     format: Annotated[
         Literal["parquet", "csv", "arrow", "ndjson", "npy", "npz"] | None,
@@ -157,19 +153,17 @@ class InputOptions:
         from kernelstream.tables import Connection, read_settings
 
         settings = text_settings(self.read)
+        remark = partial(typer.echo, err=True)
         return dict(
-            connection=Connection(read_settings(self.settings), self.db, tell=print_remark),
+            connection=Connection(read_settings(self.settings), self.db, tell=remark),
             columns=column_list(columns),
             exclude=column_list(exclude) or [],
             weight_column=weight_column,
-            keep=kept_columns(keep),
+            keep=None if keep == "all" else column_list(keep) or [],
             on_bad_rows=self.on_bad_rows,
             limit=self.limit,
             format=self.format,
-            array=settings.get("array"),
-            delimiter=settings.get("delimiter"),
-            header=settings.get("header"),
-            encoding=settings.get("encoding"),
+            **{name: settings.get(name) for name in ("array", "delimiter", "header", "encoding")},
         )
 
 
@@ -235,11 +229,6 @@ class CheckpointOptions:
         ),
     ] = False
     rejects: RejectsFile = None
-
-
-def print_remark(text: str) -> None:
-    """Print what a source has to say while it is read."""
-    typer.echo(text, err=True)
 
 
 def text_settings(pairs: list[str] | None) -> dict[str, Any]:
@@ -320,8 +309,3 @@ def components(text: str | None) -> int | float | str | None:
 def column_list(text: str | None) -> list[str] | None:
     """Names separated by commas."""
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
-
-
-def kept_columns(text: str | None) -> list[str] | None:
-    """Columns to copy: names, or ``all`` (None) for those that are not learned."""
-    return None if text == "all" else column_list(text) or []

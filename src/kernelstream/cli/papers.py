@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from kernelstream.cli.arguments import PaperArguments
-from kernelstream.cli.commands import LONG_HELP, parameters_of, run_function, with_parameters
+from kernelstream.cli.commands import add_function, parameters_of, run_function
 from kernelstream.cli.wording import option_of
 
 # Estimators in ``kernelstream.papers``, and the papers.
@@ -66,7 +66,7 @@ def paper_command(name: str) -> Any:
 
     parameters = [*paper_options(kind), *parameters_of(PaperArguments)]
     app = typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False)
-    app.command(name, help=help, context_settings=LONG_HELP)(with_parameters(run, parameters))
+    add_function(app, name, run, parameters, help=help)
     return typer.main.get_command(app)
 
 

@@ -60,12 +60,9 @@ def parse_kernel(text: str) -> kernels.Kernel:
     """
     try:
         tree = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
+    except (SyntaxError, ValueError):
         return parse_part(text, kernels.NAMES, "kernel")  # says what is wrong
-    try:
-        kernel = _kernel(tree)
-    except RecursionError as problem:
-        raise CommandError(USAGE, "--kernel is nested too deep.") from problem
+    kernel = _kernel(tree)
     if isinstance(kernel, int | float):
         raise CommandError(USAGE, f"--kernel {text!r} is no kernel: write rbf, or rbf + linear.")
     return kernel

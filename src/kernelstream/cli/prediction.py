@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -88,8 +88,7 @@ class TargetLearner(Learner):
 
     def end(self) -> bool:
         """Finish the present pass; True where the rows have to be read again."""
-        if not self.n_rows:
-            raise ValueError("There is no row to learn from.")
+        super().end()
         estimator = self.estimator
         if self.number == 2:
             estimator.set_stream(estimator.stream_.finish())
@@ -102,11 +101,8 @@ class TargetLearner(Learner):
 
     def described(self, stored: Stored, screen: Screen) -> tuple[dict[str, Any], list[Any]]:
         """The target and the score of the held-out rows, which are stored, in data and words."""
-        scorer = HoldoutScorer(self.estimator)
-        if self.holdout:
-            for rows in self._held_out_rows(screen):
-                scorer.add(*rows)
-        facts, target = scorer.facts, self.source.target
+        held_out = self._held_out_rows(screen) if self.holdout else ()
+        facts, target = score_of(self.estimator, held_out), self.source.target
         assert target is not None
         stored.origin = {**stored.origin, "target": {**stored.origin["target"], "judged": facts}}
         classes = target.classes.tolist() if target.is_class else None
@@ -148,56 +144,42 @@ def some_rows(block: Block, chosen: np.ndarray) -> Rows:
     return block.X[chosen], block.y[chosen], weights
 
 
-class HoldoutScorer:
+def score_of(estimator: OnePassRidge, held_out: Iterable[Rows]) -> dict[str, Any]:
     """How well held-out rows are predicted, compared with a baseline.
 
     The baseline is the mean of the targets learned, or their most frequent class.
     """
-
-    def __init__(self, estimator: OnePassRidge):
-        self.estimator = estimator
-        mean = mean_targets(estimator)
-        self.is_class = isinstance(estimator, StreamingKernelClassifier)
-        self.baseline = estimator.classes_[mean.argmax()] if self.is_class else float(mean[0])
-        self.n_rows, self.weight = 0, 0.0
-        self.sums = np.zeros(3)
-
-    def add(self, X: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> None:
-        """Score some rows."""
+    mean = mean_targets(estimator)
+    is_class = isinstance(estimator, StreamingKernelClassifier)
+    baseline = estimator.classes_[mean.argmax()] if is_class else float(mean[0])
+    n_rows, sums = 0, np.zeros(4)
+    for X, y, weights in held_out:
         if not len(X):
-            return
-        w = np.ones(len(X)) if weights is None else weights
-        predicted = self.estimator.predict(X)
-        if self.is_class:
-            parts = [predicted == y, y == self.baseline, np.zeros(len(y))]
-        else:
-            off = y - self.baseline
-            parts = [(y - predicted) ** 2, off**2, off]
-        self.n_rows, self.weight = self.n_rows + len(X), self.weight + float(w.sum())
-        self.sums += [float(np.sum(w * part)) for part in parts]
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """The score of the model and of the baseline, for machines."""
-        if not self.weight:
-            return {"rows_judged": 0, "score": None}
-        first, second, off = self.sums / self.weight
-        if self.is_class:
-            return {
-                "rows_judged": self.n_rows,
-                "measure": "accuracy",
-                "score": first,
-                "most_frequent": str(self.baseline),
-                "score_of_most_frequent": second,
-            }
-        variance = second - off**2
+            continue
+        predicted, w = estimator.predict(X), np.ones(len(X)) if weights is None else weights
+        off = np.zeros(len(X)) if is_class else y - baseline
+        errors = (predicted == y, y == baseline) if is_class else ((y - predicted) ** 2, off**2)
+        n_rows += len(X)
+        sums += [float(np.sum(w * part)) for part in (1.0, *errors, off)]
+    if not sums[0]:
+        return {"rows_judged": 0, "score": None}
+    first, second, mean_off = sums[1:] / sums[0]
+    if is_class:
         return {
-            "rows_judged": self.n_rows,
-            "measure": "r2",
-            "score": 1.0 - first / variance if variance > 0 else None,
-            "error": math.sqrt(first),
-            "error_of_mean": math.sqrt(second),
+            "rows_judged": n_rows,
+            "measure": "accuracy",
+            "score": first,
+            "most_frequent": str(baseline),
+            "score_of_most_frequent": second,
         }
+    variance = second - mean_off**2
+    return {
+        "rows_judged": n_rows,
+        "measure": "r2",
+        "score": 1.0 - first / variance if variance > 0 else None,
+        "error": math.sqrt(first),
+        "error_of_mean": math.sqrt(second),
+    }
 
 
 def score_line(facts: dict[str, Any]) -> tuple[str, str]:

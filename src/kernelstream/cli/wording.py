@@ -107,20 +107,6 @@ def option_of(name: str) -> str:
     return OPTIONS.get(name, f"--{name.replace('_', '-')}")
 
 
-def in_shell(value: object) -> str:
-    """A value that was given, as it is written on the command line.
-
-    Examples
-    --------
-    >>> in_shell("'auto'"), in_shell(["a", "b"]), in_shell("Distance(nu=0.1)"), in_shell(None)
-    ('auto', 'a,b', 'distance(nu=0.1)', 'nothing')
-    """
-    if isinstance(value, list):
-        return ",".join(map(str, value))
-    text = str(value).strip("'\"")
-    return "nothing" if text == "None" else of_shell(text)
-
-
 def _put(option: str) -> Callable[[re.Match[str]], str]:
     """An option in the place of a parameter, with the value that was given for it."""
 
