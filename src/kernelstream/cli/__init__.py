@@ -6,26 +6,11 @@ Modules that import NumPy are imported when one of their names is used first.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from kernelstream.cli import options
 from kernelstream.cli.app import main
 from kernelstream.cli.arguments import LearningOptions, RowOptions
 from kernelstream.cli.commands import add_command
 from kernelstream.cli.failures import BUSY, DATA, MODEL, USAGE, WRITE, CommandError
-from kernelstream.cli.options import (
-    Columns,
-    Database,
-    Exclude,
-    InputOptions,
-    Json,
-    Model,
-    Output,
-    ParameterSettings,
-    RejectsFile,
-    ScreenOptions,
-    Seed,
-    Settings,
-    Sources,
-    parameter_settings,
-)
 
 if TYPE_CHECKING:
     from kernelstream.cli.modelfile import lock, read_monitor, require_apart, require_writable
@@ -45,28 +30,15 @@ if TYPE_CHECKING:
 __all__ = [
     "main",
     "BUSY",
-    "Columns",
     "CommandError",
     "DATA",
-    "Database",
-    "Exclude",
-    "InputOptions",
-    "Json",
     "LearningOptions",
     "MODEL",
-    "Model",
     "MonitorLoop",
     "MonitorScorer",
-    "Output",
-    "ParameterSettings",
-    "RejectsFile",
     "RowOptions",
     "RowScorer",
     "Screen",
-    "ScreenOptions",
-    "Seed",
-    "Settings",
-    "Sources",
     "USAGE",
     "WRITE",
     "add_command",
@@ -76,7 +48,7 @@ __all__ = [
     "new_monitor",
     "open_feed",
     "open_scorer",
-    "parameter_settings",
+    "options",
     "read_monitor",
     "read_normal",
     "require_apart",

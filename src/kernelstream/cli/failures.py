@@ -88,22 +88,17 @@ def of_system(problem: OSError) -> tuple[int, str]:
         )
     if problem.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
         return WRITE, f"{where}{problem.strerror}: choose a place where you may read and write."
-    if isinstance(problem, FileNotFoundError):
-        return DATA, f"{where}{problem.strerror or problem}"
-    return WRITE, f"{where}{problem.strerror or problem}"
+    code = DATA if isinstance(problem, FileNotFoundError) else WRITE
+    return code, f"{where}{problem.strerror or problem}"
 
 
 def fail(code: int, message: str, as_json: bool) -> None:
     """Say what went wrong and leave."""
+    text = typer.style("Error:", fg="red", bold=True) + f" {message}"
+    if as_json:
+        text = json.dumps({"error": message, "exit_code": code})
     with contextlib.suppress(OSError):  # where nothing can be said, the code says it
-        if as_json:
-            sys.stderr.write(json.dumps({"error": message, "exit_code": code}) + "\n")
-        else:
-            from rich.console import Console
-
-            console = Console(stderr=True, soft_wrap=True, highlight=False)
-            console.print("[bold red]Error:[/] ", end="")
-            console.print(message, markup=False)
+        typer.echo(text, err=True)
     raise typer.Exit(code)
 
 

@@ -58,26 +58,29 @@ def new_estimator(given: FitArguments) -> Any:
 
     That of a prediction is a regression: only the rows show whether a classifier is needed.
     """
-    if given.detector == "monitor":
-        alpha = {} if given.alpha is None else {"alpha": given.alpha}
-        parameters = parsed_parameters(given, KernelMonitor)
-        return new_monitor(given.basis, random_state=given.seed, **alpha, **parameters)
-    kind: type = KernelNovelty if given.detector == "novelty" else StreamingKernelPCA
+    parameters = opt.parameter_settings(given.set)
+    if "tracker" in parameters:
+        names = trackers.NAMES | papers.TRACKERS
+        parameters["tracker"] = parse_part(str(parameters["tracker"]), names, "set tracker")
+    kind: type = {None: StreamingKernelPCA, "novelty": KernelNovelty, "monitor": KernelMonitor}[
+        given.detector
+    ]
     if given.target is not None:
         kind = StreamingKernelRidge
-    chosen = (given.gamma, given.components, given.basis if given.target else None)
-    if kind is not StreamingKernelPCA and "auto" in chosen:
+    options = {} if kind is KernelMonitor else parameters_of_options(given, kind, parameters)
+    if given.alpha is not None:
+        options["alpha"] = given.alpha
+    try:
+        if kind is KernelMonitor:
+            return new_monitor(given.basis, random_state=given.seed, **options, **parameters)
+        estimator = kind(**options, **parameters)
+    except TypeError as problem:
+        known = ", ".join(n for n in inspect.signature(kind).parameters if n not in options)
         raise CommandError(
             USAGE,
-            "auto chooses for a kernel PCA alone: write a number ('kernelstream check --tune "
-            "--target' suggests one).",
-        )
-    parameters = parsed_parameters(given, kind)
-    options = parameters_of_options(given, kind, parameters)
-    twice = [name for name in parameters if name in options]
-    if twice:
-        raise CommandError(USAGE, f"--set {twice[0]} is an option of its own: see 'fit --help'.")
-    estimator = kind(**options, **parameters)
+            f"--set {', '.join(parameters)}: the parameters of a {kind.__name__} that are no "
+            f"options of 'fit' are {known}.",
+        ) from problem
     require_sense(estimator, {"forgetting": "--forgetting", "alpha": "--alpha"})
     return estimator
 
@@ -86,6 +89,13 @@ def parameters_of_options(
     given: FitArguments, kind: type, others: dict[str, Any]
 ) -> dict[str, Any]:
     """The parameters that options give; the tracker is taken out of the ``others``."""
+    chosen = (given.gamma, given.components, given.basis if given.target else None)
+    if kind is not StreamingKernelPCA and "auto" in chosen:
+        raise CommandError(
+            USAGE,
+            "auto chooses for a kernel PCA alone: write a number ('kernelstream check --tune "
+            "--target' suggests one).",
+        )
     kernel, gamma = kernel_of(given)
     options: dict[str, Any] = {
         "kernel": kernel,
@@ -96,8 +106,6 @@ def parameters_of_options(
     }
     if given.components is not None:
         options["n_components"] = opt.components(given.components)
-    if given.alpha is not None:
-        options["alpha"] = given.alpha
     if kind is KernelNovelty and given.standardize is None:
         options["scale"] = "standard"
     if kind is not StreamingKernelPCA:
@@ -111,21 +119,6 @@ def parameters_of_options(
     # ten were 4 and 24 points short of it in docs/tables.md.
     needs_number = tracker.kind == "sequential" or others.get("robust")
     return {"n_components": 10 if needs_number else 0.95, "tracker": tracker, **options}
-
-
-def parsed_parameters(given: FitArguments, kind: type) -> dict[str, Any]:
-    """The parameters of ``--set``, which must be parameters of the class."""
-    known = inspect.signature(kind).parameters
-    parameters = opt.parameter_settings(given.set)
-    for name, value in parameters.items():
-        if name not in known:
-            raise CommandError(
-                USAGE, f"--set {name}: {kind.__name__} has {', '.join(known)}, and no {name}."
-            )
-        if name == "tracker":
-            names = trackers.NAMES | papers.TRACKERS
-            parameters[name] = parse_part(str(value), names, "set tracker")
-    return parameters
 
 
 def kernel_of(given: FitArguments) -> tuple[Any, Any]:

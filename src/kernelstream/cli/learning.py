@@ -136,7 +136,7 @@ def learn(job: Job) -> None:
     """Learn to the end, and write the model."""
     source, given, screen, checkpoint = job.source, job.given, job.screen, job.checkpoint()
     require_apart([job.output, checkpoint.path, given.rejects], job.files)
-    observer = ScreenObserver(screen, given.rejects)
+    observer = ScreenObserver(screen)
     run, began = Run(job.learner, source, checkpoint, observer), time.perf_counter()
     if given.resume and is_complete(job):
         screen.say(f"Already complete: {job.output}.")
@@ -146,7 +146,8 @@ def learn(job: Job) -> None:
         resume(run, job)
     elif checkpoint.path.exists():
         screen.say(f"Starting afresh; --resume would have gone on from {checkpoint.path}.")
-    with terminable(), observer.open(run):
+    observer.rejects = Rejects(given.rejects, run.progress.n_invalid)
+    with terminable(), contextlib.closing(observer.rejects):
         try:
             run.complete()
         except KeyboardInterrupt:
@@ -166,18 +167,11 @@ def learn(job: Job) -> None:
 class ScreenObserver(RunObserver):
     """Shows the progress of a run, and lists its rejected rows."""
 
-    def __init__(self, screen: Screen, rejects: Path | None):
-        self.screen, self.path = screen, rejects
-        self.first_fraction = Learner.first_fraction
+    rejects: Rejects
+    first_fraction = Learner.first_fraction
 
-    @contextlib.contextmanager
-    def open(self, run: Run) -> Iterator[None]:
-        """The list of rejected rows, cut back to those before the checkpoint."""
-        self.rejects = Rejects(self.path, run.progress.n_invalid)
-        try:
-            yield
-        finally:
-            self.rejects.close()
+    def __init__(self, screen: Screen):
+        self.screen = screen
 
     @contextlib.contextmanager
     def reading(self, run: Run) -> Iterator[None]:

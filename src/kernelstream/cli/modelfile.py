@@ -103,11 +103,16 @@ class Stored:
             model, extra["feature_names"] = self.estimator, self.names
         else:
             model = TableModel.of(self.estimator, self.schema)
-        try:
-            model.save(path, extra)
-        except OSError as problem:
-            problem.filename = problem.filename or str(path)  # a full disk does not say where
-            raise
+        write(model, path, extra)
+
+
+def write(model: Any, path: Path, extra: dict[str, Any]) -> None:
+    """Write a model; an error of the system names the file, which a full disk does not."""
+    try:
+        model.save(path, extra)
+    except OSError as problem:
+        problem.filename = problem.filename or str(path)
+        raise
 
 
 def require_sense(estimator: Any, options: Mapping[str, str] | None = None) -> None:
@@ -249,11 +254,7 @@ def monitor_in(file: ModelFile, path: Path) -> KernelMonitor:
 def save_monitor(monitor: KernelMonitor, path: Path, position: dict[str, Any] | None) -> None:
     """Write a monitor, with the place that it has come to in its source where there is one."""
     extra = {} if position is None else {"position": json.dumps(position, sort_keys=True)}
-    try:
-        monitor.save(path, extra)
-    except OSError as problem:
-        problem.filename = problem.filename or str(path)
-        raise
+    write(monitor, path, extra)
 
 
 def position_in(file: ModelFile, path: Path) -> dict[str, Any] | None:

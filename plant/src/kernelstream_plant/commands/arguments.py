@@ -9,23 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from kernelstream.cli import (
-    Columns,
-    Database,
-    Exclude,
-    InputOptions,
-    Json,
-    LearningOptions,
-    Model,
-    Output,
-    ParameterSettings,
-    RejectsFile,
-    RowOptions,
-    ScreenOptions,
-    Seed,
-    Settings,
-    Sources,
-)
+from kernelstream.cli import LearningOptions, RowOptions
+from kernelstream.cli import options as opt
 
 PAGE, METRICS = "127.0.0.1:8765", "127.0.0.1:9109"
 OPERATION = "In operation"
@@ -135,7 +120,7 @@ class ServeArguments(RowOptions, LearningOptions, OperationOptions):
       tail -f fleet.ndjson | kernelstream plant serve fleet/ --by machine --alarms-only
     """
 
-    model: Model
+    model: opt.Model
     sources: Annotated[
         list[str] | None,
         typer.Argument(
@@ -150,8 +135,8 @@ class ServeArguments(RowOptions, LearningOptions, OperationOptions):
             metavar="SPEED", help="Replay files at this speed: 60x by time stamps, or 200/s."
         ),
     ] = None
-    settings: Settings = None
-    db: Database = None
+    settings: opt.Settings = None
+    db: opt.Database = None
     alarms_to: Annotated[
         str | None,
         typer.Option(
@@ -166,11 +151,11 @@ class ServeArguments(RowOptions, LearningOptions, OperationOptions):
             help="Column with the machine of each row: a monitor for each of a fleet.",
         ),
     ] = None
-    as_json: Json = False
+    as_json: opt.Json = False
 
 
 @dataclass(frozen=True, kw_only=True)
-class FitArguments(InputOptions, ScreenOptions):
+class FitArguments(opt.InputOptions, opt.ScreenOptions):
     """Learn normal operation of a fleet: a monitor for each machine, in a folder.
 
     Examples
@@ -180,26 +165,26 @@ class FitArguments(InputOptions, ScreenOptions):
       kernelstream plant fit good.csv -o fleet --by machine --shared --set lags=0
     """
 
-    sources: Sources
-    output: Output
+    sources: opt.Sources
+    output: opt.Output
     by: Annotated[str, typer.Option(metavar="NAME", help="Column with the machine of each row.")]
     shared: Annotated[
         bool, typer.Option("--shared", help="Learn once from all machines; new ones begin there.")
     ] = False
-    columns: Columns = None
-    exclude: Exclude = None
+    columns: opt.Columns = None
+    exclude: opt.Exclude = None
     alpha: Annotated[
         float,
         typer.Option(metavar="FRACTION", help="Fraction of normal rows that may be flagged."),
     ] = 0.01
     basis: Annotated[str, typer.Option(metavar="N", help="Number of landmarks.")] = "256"
-    parameters: ParameterSettings = None
-    seed: Seed = 0
-    rejects: RejectsFile = None
+    parameters: opt.ParameterSettings = None
+    seed: opt.Seed = 0
+    rejects: opt.RejectsFile = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportArguments(ScreenOptions):
+class ReportArguments(opt.ScreenOptions):
     """Write one self-contained HTML page about a monitor from its history.
 
     Examples
@@ -209,8 +194,8 @@ class ReportArguments(ScreenOptions):
       kernelstream plant report model.safetensors --event 3 -o incident.html
     """
 
-    model: Model
-    output: Output = Path("report.html")
+    model: opt.Model
+    output: opt.Output = Path("report.html")
     event: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="One event, by its number.")
     ] = None
@@ -232,7 +217,7 @@ class RunningArguments:
             metavar="MODEL", help="The model that is being monitored, or its history folder."
         ),
     ]
-    as_json: Json = False
+    as_json: opt.Json = False
 
 
 @dataclass(frozen=True, kw_only=True)

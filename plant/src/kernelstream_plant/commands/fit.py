@@ -6,15 +6,8 @@ import time
 
 import numpy as np
 
-from kernelstream.cli import (
-    Screen,
-    facts_table,
-    lock,
-    new_monitor,
-    parameter_settings,
-    read_normal,
-    sensors,
-)
+from kernelstream.cli import Screen, facts_table, lock, new_monitor, read_normal, sensors
+from kernelstream.cli import options as opt
 from kernelstream.tables import SchemaOptions
 from kernelstream_plant.commands.arguments import FitArguments
 from kernelstream_plant.commands.fleet import fit_fleet, require_folder
@@ -27,7 +20,7 @@ def fit(given: FitArguments, screen: Screen) -> None:
     require_folder(output)
     options = given.source_options(given.columns, given.exclude, keep=given.by)
     options["exclude"] = [*options["exclude"], given.by]
-    parameters = parameter_settings(given.parameters)
+    parameters = opt.parameter_settings(given.parameters)
     monitor = new_monitor(given.basis, alpha=given.alpha, random_state=given.seed, **parameters)
     with lock(output):
         source = sensors(given.sources, {**options, "dtype": "float64"}, SchemaOptions(), screen)
