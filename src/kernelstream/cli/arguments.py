@@ -13,51 +13,6 @@ import typer
 
 from kernelstream.cli import options as opt
 
-Components = Annotated[
-    str | None,
-    typer.Option(
-        metavar="N",
-        help="Number of components, a fraction of the variance such as 0.95, all, or auto (more "
-        "variance than by chance). Default: 0.95; 10 where the number must be known before the "
-        "first row.",
-        rich_help_panel=opt.MODEL,
-    ),
-]
-Kernel = Annotated[
-    str,
-    typer.Option(
-        metavar="KERNEL",
-        help="rbf, poly(degree=2), matern(nu=1.5), ...; sums and products, also by column: "
-        "on('t_*', rbf) * on('color', categorical).",
-        rich_help_panel=opt.MODEL,
-    ),
-]
-Gamma = Annotated[
-    str | None,
-    typer.Option(
-        metavar="GAMMA",
-        help="Inverse squared bandwidth of the kernel: a number, or auto (compares several). "
-        "Default: the median heuristic on a sample of all rows.",
-        rich_help_panel=opt.MODEL,
-    ),
-]
-Basis = Annotated[
-    str,
-    typer.Option(
-        metavar="N",
-        help="Number of landmarks, auto, or a strategy: distance(nu=0.1), everything, ...",
-        rich_help_panel=opt.MODEL,
-    ),
-]
-Standardize = Annotated[
-    bool | None,
-    typer.Option(
-        "--standardize/--no-standardize",
-        help="Standardize the columns. Default: if their scales differ much.",
-        rich_help_panel=opt.MODEL,
-    ),
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class CheckArguments(opt.ColumnOptions, opt.InputOptions, opt.ScreenOptions):
@@ -91,7 +46,7 @@ class CheckArguments(opt.ColumnOptions, opt.InputOptions, opt.ScreenOptions):
     kernel: Annotated[
         str, typer.Option(metavar="KERNEL", help="With --tune: rbf, laplacian or exponential.")
     ] = "rbf"
-    standardize: Standardize = None
+    standardize: opt.Standardize = None
     seed: opt.Seed = 0
 
 
@@ -122,84 +77,104 @@ class FitArguments(opt.ColumnOptions, opt.CheckpointOptions, opt.InputOptions, o
     output: opt.Output = Path("model.safetensors")
     weight_column: opt.WeightColumn = None
     force: opt.Force = False
-    components: Components = None
-    kernel: Kernel = "rbf"
-    gamma: Gamma = None
-    basis: Basis = "256"
-    standardize: Standardize = None
+    components: Annotated[
+        str | None,
+        opt.model_option(
+            metavar="N",
+            help="Number of components, a fraction of the variance such as 0.95, all, or auto (more "
+            "variance than by chance). Default: 0.95, or 10 if it must be known before the first "
+            "row.",
+        ),
+    ] = None
+    kernel: Annotated[
+        str,
+        opt.model_option(
+            metavar="KERNEL",
+            help="rbf, poly(degree=2), matern(nu=1.5), ...; sums and products, also by column: "
+            "on('t_*', rbf) * on('color', categorical).",
+        ),
+    ] = "rbf"
+    gamma: Annotated[
+        str | None,
+        opt.model_option(
+            metavar="GAMMA",
+            help="Inverse squared bandwidth of the kernel: a number, or auto (compares several). "
+            "Default: the median heuristic on a sample of all rows.",
+        ),
+    ] = None
+    basis: Annotated[
+        str,
+        opt.model_option(
+            metavar="N",
+            help="Number of landmarks, auto, or a strategy: distance(nu=0.1), everything, ...",
+        ),
+    ] = "256"
+    standardize: opt.Standardize = None
     forgetting: Annotated[
         float | None,
-        typer.Option(
+        opt.model_option(
             metavar="FACTOR",
             help="Weight of older rows is multiplied by this with each row, such as 0.999.",
-            rich_help_panel=opt.MODEL,
         ),
     ] = None
     target: Annotated[
         str | None,
-        typer.Option(
+        opt.model_option(
             metavar="NAME",
             help="Column to predict with 'kernelstream predict': a number, or a class.",
-            rich_help_panel=opt.MODEL,
         ),
     ] = None
     hold_back: Annotated[
         float,
-        typer.Option(
+        opt.model_option(
             min=0.0,
             max=0.9,
             metavar="FRACTION",
             help="With --target: fraction of rows held out to score the model.",
-            rich_help_panel=opt.MODEL,
         ),
     ] = 0.2
     detector: Annotated[
         Literal["novelty", "monitor"] | None,
-        typer.Option(
+        opt.model_option(
             help="Fit a novelty detector for 'kernelstream score', or a process monitor for "
-            "'kernelstream monitor' (rows in order of time).",
-            rich_help_panel=opt.MODEL,
+            "'kernelstream monitor' (rows in order of time)."
         ),
     ] = None
     alpha: Annotated[
         float | None,
-        typer.Option(
+        opt.model_option(
             metavar="FRACTION",
             help="With --detector: fraction of normal rows that may be flagged. Default: 0.05 for "
             "novelty, 0.01 for a monitor.",
-            rich_help_panel=opt.MODEL,
         ),
     ] = None
     set: opt.ParameterSettings = None
     seed: opt.Seed = 0
     like: Annotated[
         Path | None,
-        typer.Option(
+        opt.expert_option(
             metavar="MODEL",
             help="Take columns, scaling and kernel from this model, so that both can be merged.",
-            rich_help_panel=opt.EXPERT,
         ),
     ] = None
     passes: Annotated[
         int | None,
-        typer.Option(
+        opt.expert_option(
             min=1,
             max=2,
             metavar="N",
             help="Read the rows once or twice: the second time with the final landmarks. Default: "
             "2 for files where it helps, 1 for a pipe.",
-            rich_help_panel=opt.EXPERT,
         ),
     ] = None
     until: Annotated[
         float | None,
-        typer.Option(
+        opt.expert_option(
             min=0.0,
             max=1.0,
             metavar="FRACTION",
             help="Draw random rows until the explained variance ratio is at most this much below "
             "the best possible, with 99% confidence, such as 0.01.",
-            rich_help_panel=opt.EXPERT,
         ),
     ] = None
 

@@ -11,7 +11,6 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from kernelstream.cli.failures import report_failures
-from kernelstream.cli.options import EXPERT, INPUT
 
 
 def add_command(app: typer.Typer, name: str, kind: type, function: str, **settings: Any) -> None:
@@ -85,7 +84,7 @@ def show_common_options(ctx: typer.Context, wanted: bool) -> None:
     if not wanted:
         return
     for parameter in ctx.command.params:
-        if getattr(parameter, "rich_help_panel", None) in (EXPERT, INPUT):
+        if getattr(parameter, "rich_help_panel", None) in ("Input", "Expert"):
             parameter.hidden = True  # type: ignore[attr-defined]
     ctx.get_help()  # prints it
     raise typer.Exit

@@ -156,14 +156,8 @@ def stored_in(
         schema, estimator = estimator.encoder_.schema_, estimator.estimator_
         names = schema.features
     vars(estimator).pop("feature_names_in_", None)
-    stored = Stored(
-        estimator,
-        None if names is None else tuple(map(str, names)),
-        schema,
-        origin,
-        progress,
-        file.release,
-    )
+    names = None if names is None else tuple(map(str, names))
+    stored = Stored(estimator, names, schema, origin, progress, file.release)
     if not any_kind:
         require_kernel_pca(stored, path)
     if half_learned and not half_done:

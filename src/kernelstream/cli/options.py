@@ -22,10 +22,10 @@ from kernelstream.cli.failures import USAGE, CommandError
 if TYPE_CHECKING:
     from kernelstream.tables import SchemaOptions
 
-# Panels of the help. Options for input and experts are shown by --help, but not by -h.
-MODEL = "Model"
-INPUT = "Input"
-EXPERT = "Expert"
+# Options in panels of the help; those for input and experts are shown by --help, but not by -h.
+model_option = partial(typer.Option, rich_help_panel="Model")
+input_option = partial(typer.Option, rich_help_panel="Input")
+expert_option = partial(typer.Option, rich_help_panel="Expert")
 
 
 def seconds(text: str) -> float:
@@ -72,44 +72,42 @@ WeightColumn = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing model.")]
 RejectsFile = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE", help="List skipped rows in this file (NDJSON).", rich_help_panel=EXPERT
-    ),
+    Path | None, expert_option(metavar="FILE", help="List skipped rows in this file (NDJSON).")
 ]
 ReadSettings = Annotated[
     list[str] | None,
-    typer.Option(
+    input_option(
         metavar="NAME=VALUE",
         help="How text is read, if it is not recognized: delimiter, header (true or false), "
         "encoding, decimal, thousands; array of .npz files; dtype (float32, float64). Repeatable.",
-        rich_help_panel=INPUT,
     ),
 ]
 Settings = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="File with users, passwords and certificates of a broker or server.",
-        rich_help_panel=INPUT,
+    input_option(
+        metavar="FILE", help="File with users, passwords and certificates of a broker or server."
     ),
 ]
 Database = Annotated[
     str | None,
-    typer.Option(
-        metavar="ADDRESS",
-        help="Database of sql: sources: a PostgreSQL address or a file.",
-        rich_help_panel=INPUT,
+    input_option(
+        metavar="ADDRESS", help="Database of sql: sources: a PostgreSQL address or a file."
     ),
 ]
-Seed = Annotated[int, typer.Option(metavar="N", help="Random seed.", rich_help_panel=EXPERT)]
+Standardize = Annotated[
+    bool | None,
+    model_option(
+        "--standardize/--no-standardize",
+        help="Standardize the columns. Default: if their scales differ much.",
+    ),
+]
+Seed = Annotated[int, expert_option(metavar="N", help="Random seed.")]
 ParameterSettings = Annotated[
     list[str] | None,
-    typer.Option(
+    expert_option(
         "--set",
         metavar="NAME=VALUE",
         help="Another parameter of the estimator, such as certify=tight. Repeatable.",
-        rich_help_panel=EXPERT,
     ),
 ]
 
@@ -134,9 +132,7 @@ class InputOptions:
     ] = "error"
     format: Annotated[
         Literal["parquet", "csv", "arrow", "ndjson", "npy", "npz"] | None,
-        typer.Option(
-            help="Input format, if it cannot be inferred from the file name.", rich_help_panel=INPUT
-        ),
+        input_option(help="Input format, if it cannot be inferred from the file name."),
     ] = None
     read: ReadSettings = None
     settings: Settings = None
@@ -175,18 +171,15 @@ class ColumnOptions:
     exclude: Exclude = None
     treat: Annotated[
         str | None,
-        typer.Option(
+        input_option(
             metavar="NAME=TYPE,...",
             help="Types of columns: 'zip=category,when=calendar,id=number,note=out'. Names or "
             "patterns; number, boolean, category, codes, calendar or out.",
-            rich_help_panel=INPUT,
         ),
     ] = None
     missing: Annotated[
         Literal["fill", "bad"],
-        typer.Option(
-            help="Fill missing values, or treat their rows as invalid.", rich_help_panel=INPUT
-        ),
+        input_option(help="Fill missing values, or treat their rows as invalid."),
     ] = "fill"
 
     def wishes(self, read: list[str] | None) -> SchemaOptions:
@@ -213,20 +206,14 @@ class CheckpointOptions:
 
     checkpoint_every: Annotated[
         float | None,
-        typer.Option(
+        expert_option(
             parser=seconds,
             metavar="TIME",
             help="Save a checkpoint beside the output at this interval: 60s, 5m or 1h.",
-            rich_help_panel=EXPERT,
         ),
     ] = None
     resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume",
-            help="Continue from the checkpoint, if there is one.",
-            rich_help_panel=EXPERT,
-        ),
+        bool, expert_option("--resume", help="Continue from the checkpoint, if there is one.")
     ] = False
     rejects: RejectsFile = None
 

@@ -28,9 +28,8 @@ def parse_part(text: str, names: dict[str, type], what: str) -> Any:
         tree = ast.parse(text.strip(), mode="eval").body
         call = tree if isinstance(tree, ast.Call) else None
         name = (call.func if call else tree).id  # type: ignore[attr-defined]
+        values = [ast.literal_eval(value) for value in call.args] if call else []
         given = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords} if call else {}
-        if call and (call.args or any(k.arg is None for k in call.keywords)):
-            raise ValueError
     except (SyntaxError, ValueError, AttributeError) as problem:
         number = "a whole number, " if what == "basis" else ""
         raise CommandError(
@@ -41,7 +40,7 @@ def parse_part(text: str, names: dict[str, type], what: str) -> Any:
             USAGE, f"--{what} must be one of {', '.join(sorted(names))}; got {name!r}."
         )
     try:
-        return names[name](**given)
+        return names[name](*values, **given)
     except TypeError as problem:
         known = ", ".join(names[name]().get_params(deep=False)) or "none"
         raise CommandError(
