@@ -89,7 +89,7 @@ def test_standard_input_and_limit(data: Path, X: np.ndarray) -> None:
             "give --components as a whole number",
         ),
         (["--checkpoint-every", "soon"], "write 60s, 5m or 1h"),
-        (["--kernel", "linear", "--gamma", "1"], "has no gamma"),
+        (["--kernel", "linear", "--gamma", "1"], "needs the name of a kernel that has a gamma"),
         (["--detector", "monitor", "--resume", "--gamma", "1"], "--gamma, --resume cannot be used"),
     ],
 )

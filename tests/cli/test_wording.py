@@ -24,9 +24,9 @@ PYTHON = re.compile(
     [
         ("--components 0", "--components must be a whole number of at least 1, a share"),
         ("--components 1.5", "or all; got 1.5"),
-        ("--gamma -1", "rbf(gamma=-1.0): gamma must be a positive number"),
+        ("--gamma -1", "rbf(gamma=-1): gamma must be a positive number"),
         ("--gamma auto --kernel poly", "--gamma auto compares widths of a kernel of the distance"),
-        ("--gamma auto --kernel 'rbf(gamma=2)'", "needs the name of a kernel alone"),
+        ("--gamma auto --kernel 'rbf(gamma=2)'", "needs the name of a kernel that has a gamma"),
         ("--kernel 'poly(degree=-1)'", "poly(degree=-1): degree must be a whole number"),
         ("--basis 0", "centroids: n_points must be a whole number of at least 1, got 0"),
         ("--basis 1e3", "write a whole number, a name"),

@@ -81,9 +81,9 @@ class FitArguments(opt.ColumnOptions, opt.CheckpointOptions, opt.InputOptions, o
         str | None,
         opt.model_option(
             metavar="N",
-            help="Number of components, a fraction of the variance such as 0.95, all, or auto (more "
-            "variance than by chance). Default: 0.95, or 10 if it must be known before the first "
-            "row.",
+            help="Number of components, a fraction of the variance such as 0.95, all, or auto "
+            "(more variance than by chance). Default: 0.95, or 10 if it must be known before the "
+            "first row.",
         ),
     ] = None
     kernel: Annotated[

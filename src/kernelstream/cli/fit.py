@@ -23,7 +23,7 @@ from kernelstream.cli.learning import (
 from kernelstream.cli.modelfile import Stored, lock, read, require_new, require_sense
 from kernelstream.cli.normal import MOST_BYTES, fit_monitor
 from kernelstream.cli.options import literal
-from kernelstream.cli.parsing import parse_gamma, parse_kernel, parse_part
+from kernelstream.cli.parsing import parse_kernel, parse_part
 from kernelstream.cli.prediction import begin_prediction, say_target
 from kernelstream.cli.terminal import Screen
 from kernelstream.cli.wording import option_of
@@ -108,8 +108,6 @@ def parsed(name: str, text: str) -> Any:
     """The value of a parameter of a paper's estimator."""
     if name == "kernel":
         return parse_kernel(text)
-    if name == "gamma":
-        return parse_gamma(text)
     value = literal(text)
     if name in ("schedule", "eta") and isinstance(value, str):
         return parse_part(text, papers.SCHEDULES, name)

@@ -20,7 +20,7 @@ from kernelstream.cli.arguments import FitArguments
 from kernelstream.cli.failures import USAGE, CommandError
 from kernelstream.cli.modelfile import require_sense
 from kernelstream.cli.normal import new_monitor
-from kernelstream.cli.parsing import parse_gamma, parse_kernel, parse_part
+from kernelstream.cli.parsing import parse_kernel, parse_part
 from kernelstream.cli.wording import option_of
 
 # Options that cannot be used with another one, or without --target and --detector.
@@ -96,11 +96,17 @@ def parameters_of_options(
             "auto chooses for a kernel PCA alone: write a number ('kernelstream check --tune "
             "--target' suggests one).",
         )
-    kernel, gamma = kernel_of(given)
+    kernel: Any = given.kernel if given.kernel in kernels.NAMES else parse_kernel(given.kernel)
+    has_gamma = isinstance(kernel, str) and hasattr(kernels.NAMES[kernel](), "gamma")
+    if given.gamma is not None and not has_gamma:
+        raise CommandError(
+            USAGE, f"--gamma needs the name of a kernel that has a gamma; got {given.kernel}."
+        )
+    names = landmarks.NAMES | papers.LANDMARKS
     options: dict[str, Any] = {
         "kernel": kernel,
-        "gamma": gamma,
-        "basis": basis_of(given),
+        "gamma": None if given.gamma is None else opt.literal(given.gamma),
+        "basis": "auto" if given.basis == "auto" else parse_part(given.basis, names, "basis"),
         "scale": scale_of(given.standardize),
         "random_state": given.seed,
     }
@@ -119,29 +125,6 @@ def parameters_of_options(
     # ten were 4 and 24 points short of it in docs/tables.md.
     needs_number = tracker.kind == "sequential" or others.get("robust")
     return {"n_components": 10 if needs_number else 0.95, "tracker": tracker, **options}
-
-
-def kernel_of(given: FitArguments) -> tuple[Any, Any]:
-    """The kernel, and ``gamma`` where it is to be chosen."""
-    kernel, gamma = parse_kernel(given.kernel), parse_gamma(given.gamma)
-    if gamma is None:
-        return (given.kernel if given.kernel in kernels.NAMES else kernel), None
-    if "gamma" not in kernel.get_params(deep=False):
-        raise CommandError(USAGE, f"The kernel {given.kernel} has no gamma.")
-    if gamma != "auto":
-        return kernel.set_params(gamma=gamma), None
-    if given.kernel not in kernels.NAMES:
-        raise CommandError(
-            USAGE, f"--gamma auto needs the name of a kernel alone; got {given.kernel}."
-        )
-    return given.kernel, "auto"
-
-
-def basis_of(given: FitArguments) -> Any:
-    """Landmarks: a number, a strategy, or ``auto``."""
-    if given.basis == "auto":
-        return "auto"
-    return parse_part(given.basis, landmarks.NAMES | papers.LANDMARKS, "basis")
 
 
 def scale_of(standardize: bool | None) -> str | None:

@@ -1,4 +1,4 @@
-"""Parser for parts on the command line: ``distance(nu=0.1)``, ``rbf + linear``, gamma."""
+"""Parser for parts on the command line: ``distance(nu=0.1)``, ``rbf + linear``."""
 
 from __future__ import annotations
 
@@ -89,13 +89,3 @@ def _kernel(tree: ast.expr) -> Any:
 def _factor(tree: ast.expr) -> Any:
     number = isinstance(tree, ast.Constant) and isinstance(tree.value, int | float)
     return tree.value if number else _kernel(tree)  # type: ignore[attr-defined]
-
-
-def parse_gamma(text: str | None) -> float | str | None:
-    """A width, or ``auto``."""
-    if text is None or text == "auto":
-        return text
-    value = opt.literal(text)
-    if isinstance(value, int | float):
-        return float(value)
-    raise CommandError(USAGE, f"--gamma {text!r}: write a number, or auto.")
