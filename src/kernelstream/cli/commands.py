@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Annotated, Any, get_type_hints
 
 import typer
+from typer.models import ArgumentInfo
 
 from kernelstream.cli.failures import report_failures
 
@@ -57,11 +58,13 @@ def add_function(
 def parameters_of(kind: type) -> list[inspect.Parameter]:
     """The fields of a dataclass as parameters.
 
-    Those of the class itself come before those of its groups.
+    Arguments are in their order, options of the class itself before those of its groups.
     """
     types = get_type_hints(kind, include_extras=True)
     signature = inspect.signature(kind).parameters
-    names = dict.fromkeys(n for group in kind.__mro__ for n in inspect.get_annotations(group))
+    arguments = [n for n in signature if isinstance(types[n].__metadata__[0], ArgumentInfo)]
+    own_first = [name for group in kind.__mro__ for name in inspect.get_annotations(group)]
+    names = dict.fromkeys([*arguments, *own_first])
     return [signature[name].replace(annotation=types[name]) for name in names]
 
 
