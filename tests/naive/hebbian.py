@@ -78,20 +78,6 @@ def kha(
     return A
 
 
-def batch_kha(A: np.ndarray, K: np.ndarray, eta: float) -> np.ndarray:
-    """The mean over all rows of the update of eq. (10)."""
-    l = len(K)
-    centring = np.eye(l) - 1.0 / l
-    K = centring @ K @ centring
-    change = np.zeros_like(A)
-    for j in range(l):
-        y = A @ K[j]
-        b = np.zeros(l)
-        b[j] = 1.0
-        change += np.outer(y, b) - np.tril(np.outer(y, y)) @ A
-    return A + eta * change / l
-
-
 def semi_online_kha(
     K: np.ndarray, starts: np.ndarray, schedule: Schedule, center: bool
 ) -> tuple[np.ndarray, np.ndarray]:
