@@ -870,7 +870,7 @@ WRONG: dict[str, list[Case]] = {
             {"tracker": any_papers.Hebbian(any_schedules.SearchThenConverge(floor=-1))},
             "floor.*-1",
         ),
-        ({"tracker": any_papers.Hebbian(any_schedules.EigenvalueAnnealed(np.nan))}, "eta0.*nan"),
+        ({"tracker": any_papers.Hebbian(any_schedules.SearchThenConverge(np.nan))}, "eta0.*nan"),
     ],
     "preimages": [
         ({"preimage": any_preimages.Ridge(alpha=-1)}, "alpha=-1.*not negative"),

@@ -786,7 +786,7 @@ TRACKERS: dict[str, Case] = {
         papers.LMS(0.05), kernels.Matern(nu=2.5, length_scale=1.5), preimages.Gradient(max_iter=20)
     ),
     "tracker_recentred_hebbian": tracked(
-        papers.RecentredHebbian(schedules.EigenvalueAnnealed(0.3, 50.0, floor=0.01)),
+        papers.RecentredHebbian(schedules.SearchThenConverge(0.3, 50.0, floor=0.01)),
         kernels.Normalised(kernels.Polynomial(degree=2, gamma=0.1)),
         "ridge",
     ),

@@ -48,7 +48,7 @@ TRACKERS: dict[str, Any] = {
     "covariance": trackers.Covariance(),
     "forgetting": trackers.Covariance(forgetting=0.99),
     "hebbian": papers.Hebbian(schedules.SearchThenConverge(0.05, 100.0)),
-    "annealed": papers.Hebbian(schedules.EigenvalueAnnealed(0.05, 100.0, floor=1e-3)),
+    "falling": papers.Hebbian(schedules.SearchThenConverge(0.05, 100.0, floor=1e-3)),
 }
 KERNELS: dict[str, Any] = {
     **samples.kernels_of_numbers(),

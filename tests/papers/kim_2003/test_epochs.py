@@ -22,7 +22,6 @@ SCHEDULES: list[schedules.Schedule] = [
     schedules.ConstantRate(0.05),
     schedules.InverseTime(0.5, floor=0.01),
     schedules.SearchThenConverge(0.2, tau=30),
-    schedules.EigenvalueAnnealed(0.05, tau=30),
     schedules.AutomaticRate(),
     schedules.AutomaticRate(floor=0.02),
 ]

@@ -183,7 +183,6 @@ def test_save_and_load(stream: bool, tmp_path: Path) -> None:
     [
         ({"n_epochs": 0}, "n_epochs"),
         ({"tol": -1.0}, "tol"),
-        ({"update": "stochastic"}, "update"),
         ({"init": "nowhere"}, "init"),
         ({"schedule": "fast"}, "schedule"),
         ({"cache_bytes": 1.5}, "cache_bytes"),

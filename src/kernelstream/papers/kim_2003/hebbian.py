@@ -201,7 +201,6 @@ def recursion(
         S,
         variances,
         time,
-        schedule.per_component,
         schedule.relative,
         guard,
     )
@@ -217,7 +216,6 @@ def sanger_pass(
     S: Any,
     variances: Any,
     time: int,
-    per_component: bool,
     relative: bool,
     guard: bool,
 ) -> int:
@@ -238,11 +236,8 @@ def sanger_pass(
         # weight 2/(t+2) forgets the outputs of components that had not yet converged; relative
         # steps are such weights themselves, with a floor where the stream is to be forgotten
         weight = min(steps[t], 1.0) if relative else 2.0 / (time + t + 2.0)
-        norm = 0.0
         for j in range(r):
             variances[j] += (y[j] * y[j] - variances[j]) * weight
-            norm += variances[j] * variances[j]
-        norm = np.sqrt(norm)
         # A row with η·max(|z|², |y|²) > 1 would overshoot: its step is shortened to that length.
         # A row without energy, such as one at the mean, moves nothing.
         limit = max(K[t, t], output)
@@ -253,29 +248,15 @@ def sanger_pass(
         along_y[:r] = 0.0
         along_y[r : r + t] = 0.0
         for j in range(r):
-            eta = step_size(steps[t], variances[j], norm, longest, per_component, relative)
-            if eta > longest:
-                eta = longest
-                # there the limit is part of the rule, no accident
-                cut = limit > 0.0 and not per_component
+            eta = steps[t]
+            if relative:  # η/λ_j, and the limit is part of the rule
+                eta = eta / variances[j] if variances[j] * longest > eta else longest
+            elif eta > longest:
+                eta, cut = longest, limit > 0.0
             following[j] = update_component(G, K, T, S, j, t, y[j], eta, along_y)
         if cut:
             shortened += 1
     return shortened
-
-
-@compiled
-def step_size(
-    eta: float, variance: float, norm: float, longest: float, per_component: bool, relative: bool
-) -> float:
-    """The step of a component: η, or η|λ|/λ_j (per_component), or η/λ_j (relative)."""
-    if relative:
-        return eta / variance if variance * longest > eta else longest
-    if per_component:
-        floor = max(variance, 1e-3 * norm)
-        if floor > 0.0:
-            return eta * (norm / floor)
-    return eta
 
 
 @compiled

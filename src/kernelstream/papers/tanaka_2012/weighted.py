@@ -227,7 +227,7 @@ class Stepped(Weighted[W]):
     def _schedule(self) -> Schedule:
         """The schedule that ``eta`` stands for."""
         schedule = resolve(self.eta)
-        if schedule.per_component:
+        if schedule.relative:
             raise ValueError(
                 f"{type(self).__name__}: {self.eta!r} has a step for each component, and this rule "
                 "takes one for all (its weights tell the components apart); use "
