@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import warnings
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, TypeVar
 
@@ -96,14 +97,10 @@ class Sequential(trackers.Tracker[S]):
         return np.asarray(state.variances)
 
 
-def check_guard(name: str, guard: Any) -> None:
-    """Raise unless ``guard`` is True or False."""
+def check_steps(name: str, schedule: Schedule, guard: Any) -> None:
+    """Raise unless ``guard`` is True or False, and the schedule has steps without it if False."""
     if not isinstance(guard, bool | np.bool_):
         raise ValueError(f"{name}: guard must be True or False, got {guard!r}.")
-
-
-def require_own_steps(schedule: Schedule, guard: bool) -> None:
-    """Raise where the guard is off and the schedule has no steps without it."""
     if schedule.relative and not guard:
         raise ValueError(
             f"guard=False runs the bare rule, and the steps of {schedule} end at the limit that "
@@ -112,19 +109,33 @@ def require_own_steps(schedule: Schedule, guard: bool) -> None:
         )
 
 
-def is_finite(V: Array) -> bool:
-    """Whether all components are finite numbers."""
+def require_bounded(name: str, V: Array) -> None:
+    """Raise where a rule has diverged."""
     xp = array_namespace(V)
-    return bool(xp.all(xp.isfinite(V)))
-
-
-def require_bounded(name: str, V: Array, guard: bool) -> None:
-    """Raise where a rule without a guard has diverged."""
-    if not guard and not is_finite(V):
+    if not bool(xp.all(xp.isfinite(V))):
         raise ValueError(
-            f"{name}: without a guard the components have diverged on these rows. Use a smaller "
-            "step, scale the data, or leave guard=True."
+            f"{name}: the components have diverged on these rows. Use a smaller step, scale the "
+            "data, or leave guard=True."
         )
+
+
+def warn_of_shortened(name: str, before: int, after: int) -> None:
+    """Warn when the first steps of a stream were shortened."""
+    if after and not before:
+        warnings.warn(
+            f"{name}: the step was too long for these rows (the rule might diverge) and was "
+            "shortened. Use a smaller step, or scale the data.",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+
+
+def passes(Z: Array, weights: np.ndarray) -> Iterator[tuple[Array, np.ndarray]]:
+    """Rows and their weights in pieces for a compiled pass."""
+    n = int(Z.shape[0])
+    for start in range(0, n, PASS_ROWS):
+        stop = min(start + PASS_ROWS, n)
+        yield Z[start:stop, :], weights[start:stop]
 
 
 def extended(x: Array, n: int) -> Array:

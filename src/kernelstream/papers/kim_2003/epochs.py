@@ -25,7 +25,6 @@ The rows and their kernel matrix are in ``gram.py``.
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass, replace
 
 import array_api_compat
@@ -44,7 +43,7 @@ from kernelstream.arrays import (
 from kernelstream.papers.kim_2003.gram import KernelMatrix, Means, tiles
 from kernelstream.papers.kim_2003.hebbian import recursion
 from kernelstream.papers.schedules import Schedule
-from kernelstream.papers.sequential import require_bounded
+from kernelstream.papers.sequential import require_bounded, warn_of_shortened
 
 _LOOK_EVERY = 5  # epochs between two looks at how far the components moved
 # A residual |Cv − λv| leaves an angle of sin θ ≤ |Cv − λv| / gap to the eigenvector (Davis and
@@ -228,16 +227,10 @@ def learn(
         before = state.A
         order = generator(seed, "epoch", epoch).permutation(data.n_rows)
         state, moved = sample_epoch(data, means, state, schedule, order, watched, guard)
-        require_bounded("KernelHebbianPCA", state.A, guard)
+        require_bounded("KernelHebbianPCA", state.A)
         change = change if moved is None else float(moved.max())
         epoch += 1
-    if state.n_shortened:
-        warnings.warn(
-            f"The step was too long for the energy of the rows in {state.n_shortened} updates "
-            "(the rule might diverge) and was shortened. Use a smaller step, or schedule='auto'.",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+    warn_of_shortened("KernelHebbianPCA", 0, state.n_shortened)
     if found is None:
         found = solution(data, means, state, ritz)
     if not ritz:
