@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
@@ -175,32 +174,11 @@ def combined(V: Array, Z: Array, T: np.ndarray, S: np.ndarray) -> Array:
 def less_running_mean(
     Z: Array, weights: Array | None, before: trackers.Moments, beta: float
 ) -> Array:
-    """Each row less the mean of all rows up to and including it.
-
-    The host goes row by row, in a compiled pass. On a device, over a piece of k rows,
-    μ_t = (β^k s + Σ_{i≤t} v_i z_i) / (β^k W + Σ_{i≤t} v_i) with the weights v_i = w_i β^{k−1−i};
-    pieces are short enough for β^k to stay far from underflow.
-    """
-    Z = to_float64(Z)
-    if isinstance(Z, np.ndarray):
-        w = np.ones(Z.shape[0]) if weights is None else weights
-        mean = np.array(extended(before.mean, Z.shape[1]))
-        return running_mean_pass(np.ascontiguousarray(Z), w, mean, before.weight, float(beta))
-    xp = array_namespace(Z)
-    piece = max(1, Z.shape[0] if beta == 1.0 else int(50.0 / -math.log(beta)))
-    weight, total = before.weight, extended(before.total, int(Z.shape[1]))
-    rows = []
-    for start in range(0, Z.shape[0], piece):
-        z = Z[start : min(start + piece, int(Z.shape[0])), :]
-        k = int(z.shape[0])
-        v = like(beta ** np.arange(k - 1.0, -1.0, -1.0), Z)
-        v = v if weights is None else v * to_float64(weights[start : start + k])
-        sums = xp.cumulative_sum(z * v[:, None], axis=0) + (total * beta**k)[None, :]
-        so_far = xp.cumulative_sum(v) + weight * beta**k
-        # written so that the first row of all is exactly zero: noise would start a component
-        rows.append((z * so_far[:, None] - sums) / so_far[:, None])
-        weight, total = float(so_far[-1]), sums[-1, :]
-    return rows[0] if len(rows) == 1 else xp.concat(rows, axis=0)
+    """Each row less the mean of all rows up to and including it, in a compiled pass on the host."""
+    rows = np.ascontiguousarray(to_host(to_float64(Z)))
+    w = np.ones(len(rows)) if weights is None else to_host(weights)
+    mean = np.array(extended(to_host(before.mean), rows.shape[1]))
+    return like(running_mean_pass(rows, w, mean, before.weight, float(beta)), Z)
 
 
 @compiled
