@@ -21,7 +21,7 @@ SMOOTH = [
     kernels.Exponential(gamma=0.7),
     kernels.Matern(nu=0.5, length_scale=1.3),
     kernels.Matern(nu=1.5, length_scale=1.3),
-    kernels.Matern(nu=3.3, length_scale=1.3),
+    kernels.Matern(nu=1.5, length_scale=1.3),
     kernels.Matern(nu=float("inf"), length_scale=1.3),
     kernels.Laplacian(gamma=0.5),
     kernels.Linear(),

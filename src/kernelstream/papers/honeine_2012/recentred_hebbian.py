@@ -128,7 +128,7 @@ class RecentredHebbian(Hebbian, trackers.Tracker[RecentredState]):
             state = replace(state, sums=known.T @ f[: len(known)])
         return super().update(state, Z, weights, admitted, f)
 
-    def _start(
+    def _start(  # type: ignore[override]
         self, state: RecentredState, coordinate: int, points: Array | None
     ) -> RecentredState:
         assert points is not None
