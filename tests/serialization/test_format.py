@@ -53,7 +53,6 @@ TRACKERS: dict[str, Any] = {
 KERNELS: dict[str, Any] = {
     **samples.kernels_of_numbers(),
     "rbf fixed": kernels.RBF(gamma=0.3),
-    "matern infinite": kernels.Matern(nu=np.inf, length_scale=2.0),
     "composite": 0.5 * kernels.RBF() * kernels.Linear() + kernels.Laplacian(gamma=0.1) + 1.0,
 }
 
