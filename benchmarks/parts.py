@@ -127,7 +127,6 @@ def of_preimages(X: np.ndarray, y: np.ndarray, repeats: int) -> list[Row]:
         "FixedPoint()": preimages.FixedPoint(),
         "Gradient()": preimages.Gradient(),
         "Neighbours()": preimages.Neighbours(),
-        "Conformal()": preimages.Conformal(),
         'Ridge(source="points")': preimages.Ridge(source="points"),
         "Ridge()": preimages.Ridge(),
     }

@@ -6,6 +6,8 @@ A row becomes a point when it is far from the span of the others; Sanger's rule 
 row. The dictionary, what is proved about it, and the variance along the stream.
 """
 
+import itertools
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -43,8 +45,11 @@ times = np.unique(np.geomspace(5, len(X), 30).astype(int))
 best = StreamingKernelPCA(3, gamma=2.0, basis=100, random_state=0).fit(X).explained_variance_
 figure, axis = plt.subplots(figsize=(7, 3.5), layout="constrained")
 for tau, colour in ((10, "#9aa1ac"), (100, "#222222"), (1000, "#b3364a")):
-    curve = OnlineKernelPCA(3, gamma=2.0, nu=0.2, tau=tau).variance_curve(X, times)
-    axis.semilogx(times, curve.sum(axis=1) / best.sum(), color=colour, label=f"τ = {tau}")
+    model, curve = OnlineKernelPCA(3, gamma=2.0, nu=0.2, tau=tau), []
+    for start, stop in itertools.pairwise([0, *times]):
+        model.partial_fit(X[start:stop])
+        curve.append(model.transform(X).var(axis=0).sum())
+    axis.semilogx(times, np.array(curve) / best.sum(), color=colour, label=f"τ = {tau}")
 axis.set(xlabel="rows", ylabel="variance, batch = 1")
 axis.legend()
 plt.show()

@@ -182,9 +182,7 @@ BASES: dict[str, tuple[Callable[[], landmarks.LandmarkStrategy], int, int]] = {
 TRACKERS: dict[str, Callable[..., trackers.Tracker]] = {
     "covariance": trackers.Covariance,
     "hebbian": lambda **kw: papers.Hebbian(schedules.SearchThenConverge(0.5, 100), **kw),
-    "hebbian-annealed": lambda **kw: papers.Hebbian(
-        schedules.EigenvalueAnnealed(0.3, 100, floor=0.01), **kw
-    ),
+    "hebbian-automatic": lambda **kw: papers.Hebbian(schedules.AutomaticRate(floor=0.01), **kw),
 }
 CHAINS = [
     Chain(f"{basis}-{tracker}", make_basis, make_tracker, n_rows, jump)

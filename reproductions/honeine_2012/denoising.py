@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from sklearn.decomposition import PCA
 
-from kernelstream import landmarks, preimages
+from kernelstream import landmarks
 from kernelstream.images import Denoiser
 from kernelstream.images.noise import undo_clipping
+from kernelstream.kernels import Kernel
 from reproductions.frame import Data
 from reproductions.honeine_2012 import pictures
 from reproductions.honeine_2012.digits import ETA_INVERSION, STEP, VARIANCE, one_two_three, online
@@ -116,13 +117,23 @@ def paper(train: np.ndarray, noisy: np.ndarray) -> dict[str, np.ndarray]:
     """Section 5.3 on the paper's dictionary: coefficients A y + β̄, then the two pre-images."""
     model = online(len(train)).partial_fit(train)
     coefficients = model.transform(noisy) @ model.dual_coef_.T + model.mean_coef_
-    kernel, points = model.kernel_, model.basis_points_
-    inversion = preimages.Conformal(ETA_INVERSION)
-    step = preimages.Gradient(max_iter=1, step=STEP, non_negative=True)
+    kernel, points = model.kernel_, model.basis_points_.astype(float)
     return {
-        "paper_inversion": inversion.solve(kernel, points, coefficients)[0],
-        "paper_gradient": step.solve(kernel, points, coefficients, start=noisy)[0],
+        "paper_inversion": inversion(kernel, points, coefficients),
+        "paper_gradient": gradient_step(kernel, points, coefficients, noisy.astype(float)),
     }
+
+
+def inversion(kernel: Kernel, D: np.ndarray, G: np.ndarray) -> np.ndarray:
+    """Honeine and Richard (2011): ``D x = (D Dᵀ − η K⁻¹) γ`` in the sense of least squares."""
+    inverse = np.linalg.pinv(kernel.gram(D), rcond=1e-10, hermitian=True)
+    return (G @ D @ D.T - ETA_INVERSION * G @ inverse) @ np.linalg.pinv(D).T
+
+
+def gradient_step(kernel: Kernel, D: np.ndarray, G: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """One step ``x ← x ∘ (1 − η ∇J/2)`` on the squared distance J, cut at zero."""
+    gradient = kernel.gradient_of_diagonal(x) - 2.0 * kernel.gradient_of_sum(x, D, G)
+    return np.maximum(x - STEP / 2.0 * gradient * x, 0.0)
 
 
 def noisy_pairs(images: np.ndarray, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -69,7 +69,7 @@ def widths(arrays: dict[str, np.ndarray], tiny: bool) -> dict[str, Any]:
                     r,
                     gamma=0.5 / sigma**2,
                     n_epochs=3 if tiny else 100,
-                    preimage=preimages.NeighboursThenGradient(max_iter=50),
+                    preimage=preimages.Gradient(max_iter=50, n_neighbours=10),
                     random_state=0,
                 ).fit(rows)
             back = model.inverse_transform(model.transform(given.reshape(len(given), -1)))

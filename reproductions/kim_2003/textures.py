@@ -44,7 +44,7 @@ def experiment(X: np.ndarray, photos: np.ndarray, out: Path, tiny: bool = False)
                 r,
                 gamma=0.5 / sigma**2,
                 n_epochs=passes,
-                preimage=preimages.NeighboursThenGradient(max_iter=50),
+                preimage=preimages.Gradient(max_iter=50, n_neighbours=10),
                 random_state=0,
             ).fit(X)
         rest[f"{sigma:g}"] = {

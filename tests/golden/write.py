@@ -735,7 +735,7 @@ LANDMARKS: dict[str, Case] = {
         pca(
             basis=landmarks.Coherence(delta=0.3, max_points=6, first=3),
             kernel=kernels.RBF(gamma=0.3),
-            preimage=preimages.NeighboursThenGradient(3, 20),
+            preimage=preimages.Gradient(20, n_neighbours=3),
         ),
         exact=COPIED,
     ),
@@ -780,18 +780,18 @@ TRACKERS: dict[str, Case] = {
     "tracker_incremental_svd": tracked(
         trackers.IncrementalSVD(forgetting=0.97),
         kernels.Exponential(gamma=0.4),
-        preimages.Conformal(0.01),
+        preimages.Gradient(n_starts=2),
     ),
     "tracker_lms": tracked(
         papers.LMS(0.05), kernels.Matern(nu=2.5, length_scale=1.5), preimages.Gradient(max_iter=20)
     ),
     "tracker_recentred_hebbian": tracked(
-        papers.RecentredHebbian(schedules.EigenvalueAnnealed(0.3, 50.0, floor=0.01)),
+        papers.RecentredHebbian(schedules.SearchThenConverge(0.3, 50.0, floor=0.01)),
         kernels.Normalised(kernels.Polynomial(degree=2, gamma=0.1)),
         "ridge",
     ),
     "tracker_rls": tracked(
-        papers.RLS(0.95), kernels.Matern(nu=np.inf, length_scale=2.0), preimages.Neighbours(3)
+        papers.RLS(0.95), kernels.Matern(nu=0.5, length_scale=2.0), preimages.Neighbours(3)
     ),
     "tracker_subset_hebbian": tracked(
         papers.SubsetHebbian(schedules.InverseTime(1.0, floor=0.01), weights=(1.0, 0.5)),

@@ -385,24 +385,17 @@ def test_another_batch_size_gives_the_same_model_to_rounding(
 # -- the naive algorithm of the paper
 
 STEPS = {
-    "constant": (schedules.ConstantRate(0.1), lambda t: 0.1, False),
-    "inverse-time": (schedules.InverseTime(0.8), lambda t: 0.8 / t, False),
+    "constant": (schedules.ConstantRate(0.1), lambda t: 0.1),
+    "inverse-time": (schedules.InverseTime(0.8), lambda t: 0.8 / t),
     "inverse-time-floor": (
         schedules.InverseTime(0.8, floor=0.05),
         lambda t: max(0.8 / t, 0.05),
-        False,
     ),
     "search-then-converge": (
         schedules.SearchThenConverge(0.5, 50),
         lambda t: 0.5 / (1 + t / 50),
-        False,
     ),
-    "eigenvalue-annealed": (
-        schedules.EigenvalueAnnealed(0.1, 50),
-        lambda t: 0.1 * 50 / (t + 50),
-        True,
-    ),
-    "shortened": (schedules.ConstantRate(3.0), lambda t: 3.0, False),
+    "shortened": (schedules.ConstantRate(3.0), lambda t: 3.0),
 }
 CRITERIA = {
     "distance": (landmarks.Distance(nu=0.15), naive.distance_criterion(0.15), None),
@@ -435,7 +428,7 @@ def test_growing_bases_with_hebbian_equal_the_naive_algorithm(
     X, new = rng.normal(size=(90, 2)) + np.array([0.5, 0.0]), rng.normal(size=(15, 2))
     ours, k = KERNELS[kernel]
     basis, admits, max_points = CRITERIA[criterion]
-    schedule, eta, per_component = STEPS[steps]
+    schedule, eta = STEPS[steps]
     weights = rng.uniform(0.3, 2.0, size=len(X)) if options == "weights" else None
     beta = 0.97 if options == "forgetting" else 1.0
     expected = naive.honeine(
@@ -448,7 +441,6 @@ def test_growing_bases_with_hebbian_equal_the_naive_algorithm(
         center=center,
         weights=weights,
         forgetting=beta,
-        per_component=per_component,
     )
     assert 3 < len(expected.points) < 60
     for batch_size in (1, 48):

@@ -89,15 +89,13 @@ def of_many_threads(learn: Callable[[], tuple[np.ndarray, ...]]) -> None:
 
 
 @pytest.mark.parametrize("cache_bytes", [0, 2**30])
-@pytest.mark.parametrize("update", ["sample", "batch"])
-def test_the_kernel_hebbian_algorithm(cache_bytes: int, update: str) -> None:
+def test_the_kernel_hebbian_algorithm(cache_bytes: int) -> None:
     def learn() -> tuple[np.ndarray, ...]:
         model = KernelHebbianPCA(
             3,
             gamma=0.02,
             n_epochs=6,
             tol=0.0,
-            update=update,
             cache_bytes=cache_bytes,
             random_state=0,
         ).fit(X[:1500])

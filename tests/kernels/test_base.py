@@ -72,8 +72,7 @@ def test_rounding_is_that_of_the_page(d: int, extent: float) -> None:
     """The first line of the table in docs/proofs.md; a slope in the place of γ."""
     far, near = 4.0 + 3.0 * (d + 4), 6.0 * (d + 4) * extent
     assert RBF(0.3).rounding.worst(extent, d) == pytest.approx(far + 0.3 * near)
-    assert Matern(math.inf, 2.0).rounding.worst(extent, d) == pytest.approx(far + 0.25 * near)
-    for nu in (1.5, 2.5, 4.0):
+    for nu in (1.5, 2.5):
         slope = nu / (nu - 1) / 4.0
         assert Matern(nu, 2.0).rounding.worst(extent, d) == pytest.approx(far + slope * near)
     delta = near * U64
@@ -82,7 +81,6 @@ def test_rounding_is_that_of_the_page(d: int, extent: float) -> None:
     )
     moved = 1.0 - math.exp(-math.sqrt(delta) / 2.0)  # nu = 1/2 is the exponential kernel
     assert Matern(0.5, 2.0).rounding.worst(extent, d) == pytest.approx(far + moved / U64)
-    assert math.isfinite(Matern(1.0, 2.0).rounding.worst(extent, d))
     assert Laplacian(0.3).rounding.worst(extent, d) == d + 4.0
     assert Linear().rounding.worst(extent, d) == d + 3.0
     assert Polynomial(3, 0.5).rounding.worst(extent, d) == 3 * (d + 3.0) + 4.0
@@ -93,15 +91,9 @@ def test_rounding_is_that_of_the_page(d: int, extent: float) -> None:
 def test_slopes_of_kernels_with_and_without_a_kink() -> None:
     assert RBF(0.3).largest_slope == 0.3 and Exponential(0.3).largest_slope == math.inf
     assert Exponential(0.3).resolution == pytest.approx(0.09)
-    for nu, expected in ((0.5, math.inf), (1.0, math.inf), (1.25, 5.0 / 4.0), (math.inf, 0.25)):
+    for nu, expected in ((0.5, math.inf), (1.5, 0.75), (2.5, 5.0 / 12.0)):
         assert Matern(nu, 2.0).largest_slope == pytest.approx(expected)
-    assert [Matern(nu).in_float64 for nu in (0.5, 1.5, 2.0, 2.5, math.inf)] == [
-        True,
-        False,
-        True,
-        False,
-        False,
-    ]
+    assert [Matern(nu).in_float64 for nu in (0.5, 1.5, 2.5)] == [True, False, False]
 
 
 def test_rounding_in_single_precision() -> None:
@@ -148,9 +140,7 @@ def test_what_is_not_known_is_refused_in_words(kernel: Any) -> None:
         (kernel.gradient_of_diagonal, (X,), "gradient"),
         (kernel.inverse, (np.ones((2, 3)), np.ones(2), D), "inverse"),
     ]
-    known = {"Linear": (1, 2, 3), "Sum": (0, 1, 2), "Distant": (2, 3)}.get(
-        type(kernel).__name__, ()
-    )
+    known = {"Linear": (1, 2), "Sum": (1, 2), "Distant": (2, 3)}.get(type(kernel).__name__, ())
     for i, (method, arguments, what) in enumerate(unknown):
         if i in known:
             assert np.all(np.isfinite(method(*arguments)))
@@ -181,9 +171,9 @@ def test_numbers_and_rules() -> None:
 @pytest.mark.parametrize(
     ("kernel", "fine"),
     [
-        (Matern(50, 1.0), True),
-        (Matern(50.1, 1.0), False),
-        (Matern(math.inf, 1.0), True),
+        (Matern(2.5, 1.0), True),
+        (Matern(3.5, 1.0), False),
+        (Matern(math.inf, 1.0), False),
         (Matern(0.0, 1.0), False),
         (Matern(1.5, 0.0), False),
         (Polynomial(1), True),
@@ -281,16 +271,3 @@ def test_powers_by_squaring(degree: int) -> None:
     x = np.array([[1.5, -0.7, 0.0]])
     found = Polynomial(degree, 1.0, 0.0).block(np.ones((1, 1)), x.T)
     np.testing.assert_allclose(found, x**degree, rtol=1e-13)
-
-
-def test_matern_is_that_of_its_formula() -> None:
-    """Between the closed forms, and where Bessel functions are 0 · ∞."""
-    r = np.array([[0.0], [1e-12], [0.3], [2.0], [1e5]])
-    from scipy.special import gamma, kv
-
-    for nu in (0.3, 1.0, 3.7, 50.0):
-        t = np.sqrt(2 * nu) * r[2:4, 0] / 1.7
-        exact = 2 ** (1 - nu) / gamma(nu) * t**nu * kv(nu, t)
-        found = Matern(nu, 1.7)(r, np.zeros((1, 1)))[:, 0]
-        np.testing.assert_allclose(found[2:4], exact, rtol=1e-9)
-        np.testing.assert_allclose(found[[0, 1, 4]], [1.0, 1.0, 0.0], atol=1e-6)

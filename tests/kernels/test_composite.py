@@ -148,7 +148,6 @@ def test_a_constant_is_one_number() -> None:
     )
     np.testing.assert_array_equal(two.diag(samples.rows(3, 7)), np.full(3, 2.0))
     assert two.rounding.worst(9.0, 9) == 1.0 and two.max_squared_norm == 2.0
-    assert Constant(1.0).unit_norm and not two.unit_norm
     for bad in (0.0, -1.0, np.inf):
         with pytest.raises(ValueError, match="value must be a positive number"):
             Constant(bad).check()
@@ -172,20 +171,3 @@ def test_a_function_may_be_as_asymmetric_as_single_precision(off: float, fine: b
     assert kernel.rounding.worst(1.0, 2) == math.inf and not kernel.psd and kernel.fixed
     with pytest.raises(ValueError, match="function must be a function of two blocks"):
         FromCallable(3).check()  # type: ignore[arg-type]
-
-
-def test_pairs_prepare_points_of_a_device_each_for_itself() -> None:
-    host, device = samples.rows(5, 7), array_api_strict.asarray(samples.rows(5, 7))
-    pair = RBF(0.3) + RBF(0.7)
-    assert pair.prepared(host) is host
-    prepared = pair.prepared(device)
-    X = array_api_strict.asarray(samples.rows(4, 7, seed=1))
-    np.testing.assert_allclose(
-        np.asarray(pair.block(X, prepared)),
-        pair.block(samples.rows(4, 7, seed=1), host),
-        rtol=1e-12,
-    )
-    cut = prepared[:3, :]
-    np.testing.assert_allclose(
-        np.asarray(pair.block(X, cut)), pair.block(samples.rows(4, 7, seed=1), host[:3]), rtol=1e-12
-    )

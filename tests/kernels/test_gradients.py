@@ -21,11 +21,11 @@ SMOOTH: list[Any] = [
     RBF,
     LINEAR,
     kernels.Matern(nu=1.5, length_scale=1.3),
-    kernels.Matern(nu=3.3, length_scale=1.3),
-    kernels.Matern(nu=float("inf"), length_scale=1.3),
+    kernels.Matern(nu=2.5, length_scale=1.3),
     kernels.Polynomial(degree=3, gamma=0.5, coef0=1.0),
     kernels.Sigmoid(gamma=0.2, coef0=0.5),
     kernels.Cosine(),
+    kernels.Normalised(kernels.Polynomial(degree=2, gamma=0.3, coef0=1.0)),
     RBF + LINEAR,
     2.0 * RBF,
     RBF * kernels.Polynomial(degree=2, gamma=0.3, coef0=1.0) + 0.5,
@@ -34,8 +34,7 @@ SMOOTH: list[Any] = [
 UNKNOWN = [
     kernels.FromCallable(lambda X, Y: X @ Y.T),
     kernels.Categorical(gamma=0.5),
-    kernels.Matern(nu=0.7, length_scale=1.3),
-    kernels.Normalised(LINEAR),
+    kernels.Normalised(kernels.Categorical(gamma=0.5)),
 ]
 ROWS = np.random.default_rng(3).normal(size=(50, 3))
 NAMED = [kind().fix(ROWS) for kind in kernels.NAMES.values()]
@@ -69,9 +68,8 @@ def test_gradients_are_those_of_finite_differences(kernel: Any, known: bool) -> 
 RADIAL: list[Any] = [
     RBF,
     *WITH_A_CUSP[:2],
-    *SMOOTH[2:5],
+    *SMOOTH[2:4],
     RBF * SMOOTH[2],
-    RBF + 2.0 * SMOOTH[2] + 1.0,
 ]
 
 

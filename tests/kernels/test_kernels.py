@@ -63,9 +63,6 @@ REFERENCES: list[tuple[Kernel, Any]] = [
     (Matern(0.5, 1.3), gp.Matern(1.3, nu=0.5)),
     (Matern(1.5, 1.3), gp.Matern(1.3, nu=1.5)),
     (Matern(2.5, 1.3), gp.Matern(1.3, nu=2.5)),
-    (Matern(math.inf, 1.3), gp.Matern(1.3, nu=math.inf)),
-    (Matern(0.7, 1.3), gp.Matern(1.3, nu=0.7)),
-    (Matern(3.2, 1.3), gp.Matern(1.3, nu=3.2)),
     (Polynomial(1, 0.5, 0.0), lambda X, Y: pairwise.polynomial_kernel(X, Y, 1, 0.5, 0.0)),
     (Polynomial(2, 0.5), lambda X, Y: pairwise.polynomial_kernel(X, Y, 2, 0.5)),
     (Polynomial(), lambda X, Y: pairwise.polynomial_kernel(X, Y)),
@@ -178,7 +175,7 @@ def test_float32_rows_give_float32(kernel: Kernel, reference: Any, container: An
     np.testing.assert_allclose(K, expected, rtol=0, atol=3e-6 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("kernel", [Exponential(1.0), Matern(0.5, 1.0), Matern(0.7, 1.0)], ids=name)
+@pytest.mark.parametrize("kernel", [Exponential(1.0), Matern(0.5, 1.0)], ids=name)
 def test_kernels_with_a_kink_are_accurate_in_float32(kernel: Kernel) -> None:
     """With distances in float32, a row against itself would have k = 1 − 1e-3."""
     for dtype in (np.float32, np.float64):
@@ -280,7 +277,7 @@ def test_which_kernels_are_positive_semidefinite() -> None:
 
 
 def test_which_kernels_have_unit_norm() -> None:
-    unit: list[Any] = [*STATIONARY, RBF() * Laplacian(), Constant(1), 1.0 * RBF()]
+    unit: list[Any] = [*STATIONARY, RBF() * Laplacian()]
     for kernel in unit:
         assert kernel.unit_norm, kernel
     other: list[Any] = [Linear(), Polynomial(), Sigmoid(), Cosine(), RBF() + RBF(), 2.0 * RBF()]
@@ -320,34 +317,6 @@ def test_cosine_of_a_row_of_zeros_is_zero() -> None:
     assert np.array_equal(Cosine().diag(X), [0.0, 1.0])
 
 
-@pytest.mark.parametrize(
-    "container", [np.asarray, scipy.sparse.csr_array, array_api_strict.asarray]
-)
-@pytest.mark.parametrize(
-    ("dtype", "sizes"),
-    [
-        (np.float64, [1e-320, 1e-200, 1e-162, 1e-155, 1.0, 1e155, 1e300]),
-        (np.float32, [1e-43, 1e-30, 1e-23, 1e-18, 1.0, 1e18, 1e37]),
-    ],
-)
-def test_a_cosine_does_not_see_the_length_of_a_row(
-    container: Any, dtype: Any, sizes: list[float]
-) -> None:
-    """Squares of the shortest and the longest of these rows are no numbers."""
-    directions = np.array([[3.0, 4.0, 0.0], [0.0, -5.0, 12.0]], dtype=dtype)
-    long = np.concatenate([directions * dtype(size) for size in sizes] + [np.zeros((1, 3), dtype)])
-    expected = pairwise.cosine_similarity(
-        np.concatenate([long[:-1] / np.abs(long[:-1]).max(axis=1, keepdims=True), long[-1:]])
-    )
-    X = container(long)
-    dense = container(long) if container is array_api_strict.asarray else long
-    with np.errstate(under="ignore"):
-        found = np.asarray(Cosine().block(X, dense))
-    assert found.dtype == dtype
-    np.testing.assert_allclose(found, expected, rtol=0, atol=4 * np.finfo(dtype).eps)
-    assert np.array_equal(np.asarray(Cosine().diag(X)), [1.0] * (len(long) - 1) + [0.0])
-
-
 @every_kernel
 def test_arguments_are_not_changed(kernel: Kernel) -> None:
     X, Y = samples.rows(5, 7), samples.rows(4, 7, 1)
@@ -378,21 +347,15 @@ def test_numbers_that_do_not_exist_are_refused(kernel: Kernel) -> None:
         kernel.fix((samples.rows(9, 7) * 1e-25).astype(np.float32))
 
 
-def test_matern_far_away_near_by_and_for_large_nu() -> None:
-    for nu in (0.01, 0.5, 1.5, 2.5, 3.2, 50.0, math.inf):
+def test_matern_far_away_and_near_by() -> None:
+    for nu in (0.5, 1.5, 2.5):
         for dtype in (np.float32, np.float64):
             X = np.array([[0.0], [1e-30], [1e-9], [1e9], [1e18]], dtype=dtype)
-            with np.errstate(over="ignore"):  # nu = ∞: exp(−∞) = 0
-                K = Matern(nu, 1e-2).block(X, X[:1])
+            K = Matern(nu, 1e-2).block(X, X[:1])
             assert K.dtype == dtype
             assert np.all(np.isfinite(K))
             assert K[0, 0] == 1.0
             assert K[3, 0] == K[4, 0] == 0.0
-    # Continuous where the Bessel function overflows, at t = 2e-5, and close to the limit.
-    x = np.geomspace(1e-8, 1.0, 200)[:, None]
-    K = Matern(50.0, 1.0).block(x, np.zeros((1, 1)))
-    assert np.all(np.diff(K[:, 0]) <= 1e-11)
-    np.testing.assert_allclose(K, Matern(math.inf, 1.0).block(x, np.zeros((1, 1))), atol=0.01)
 
 
 def test_overflow_is_reported_by_the_call() -> None:
@@ -500,10 +463,6 @@ def test_array_api_strict_is_numpy(kernel: Kernel) -> None:
     X_strict, Y_strict = array_api_strict.asarray(X), array_api_strict.asarray(Y)
     fixed = kernel.fix(X_strict)
     assert numbers(fixed) == numbers(kernel.fix(X))
-    if isinstance(kernel, Matern) and kernel.nu not in (0.5, 1.5, 2.5, math.inf):
-        with pytest.raises(ValueError, match="NumPy arrays only"):
-            fixed.block(X_strict, Y_strict)
-        return
     for strict, numpy in (
         (fixed.block(X_strict, Y_strict), fixed.block(X, Y)),
         (fixed.diag(X_strict), fixed.diag(X)),
@@ -537,8 +496,8 @@ def test_array_api_strict_is_numpy(kernel: Kernel) -> None:
         (Exponential("scale"), "gamma must be a positive number such as 0.1, or 'median'"),
         (Laplacian("scale"), "gamma must be a positive number such as 0.1, or 'median'"),
         (Laplacian(-1.0), "gamma must be"),
-        (Matern(0.0, 1.0), r"Matern\(nu=0.0\): nu must be a number in \(0, 50\], or math.inf"),
-        (Matern(51.0, 1.0), "nu must be"),
+        (Matern(0.0, 1.0), r"Matern\(nu=0.0\): nu must be 0.5, 1.5 or 2.5"),
+        (Matern(math.inf, 1.0), "nu must be"),
         (Matern("1.5", 1.0), "nu must be"),  # type: ignore[arg-type]
         (Matern(1.5, -1.0), "length_scale must be"),
         (Matern(1.5, "scale"), "length_scale must be"),

@@ -211,7 +211,6 @@ def honeine(
     center: bool = True,
     weights: np.ndarray | None = None,
     forgetting: float = 1.0,
-    per_component: bool = False,
 ) -> Honeine:
     """Sanger's rule on dual coefficients (Honeine 2012, eqs. 10–19), one row after the other.
 
@@ -220,8 +219,7 @@ def honeine(
     library's choices beside the paper:
 
     - component i starts as the direction that the i-th admitted row adds, (φ(x) − Σβφ(d))/√ε;
-    - a step is never longer than 1/max(|φ̂|², |y|²): beyond it the rule overshoots;
-    - ``per_component`` scales the step by |λ|/λ_i with λ the running variances of the outputs.
+    - a step is never longer than 1/max(|φ̂|², |y|²): beyond it the rule overshoots.
     """
     dictionary = Dictionary(k)
     A, total, W = np.zeros((0, r)), np.zeros(0), 0.0
@@ -247,14 +245,11 @@ def honeine(
         variances = variances + (y**2 - variances) * 2.0 / (t + 2.0)
         limit = max(float(beta @ kappa), float(y @ y))
         longest = 1.0 / limit if limit > 0 else np.inf
-        size = np.sqrt(np.sum(variances**2))
         old, cut = A.copy(), False
         for j in range(r):
             eta = steps(t + 1) * w
-            if per_component and size > 0:
-                eta *= size / max(variances[j], 1e-3 * size)
             if eta > longest:
-                eta, cut = longest, not per_component
+                eta, cut = longest, True
             deflated = beta - sum(y[i] * old[:, i] for i in range(j + 1))
             A[:, j] = old[:, j] + eta * y[j] * deflated
         n_shortened += cut

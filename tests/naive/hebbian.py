@@ -11,7 +11,7 @@ class Steps:
     """The step of every component at every row, and the running variances it may depend on.
 
     The papers have one η(t) for all components. Our limit on a step (no longer than
-    1/max(k̃(x,x), |y|²)) and the per-component schedules are written out here once more.
+    1/max(k̃(x,x), |y|²)) and the steps of each component are written out here once more.
     """
 
     def __init__(self, schedule: Schedule, r: int):
@@ -29,9 +29,6 @@ class Steps:
             # a variance of zero means the longest step; so does a quotient that overflows
             with np.errstate(divide="ignore", over="ignore"):
                 eta = step / self.variances
-        elif self.schedule.per_component:
-            norm = np.linalg.norm(self.variances)
-            eta = step * norm / np.maximum(self.variances, 1e-3 * norm)
         else:
             eta = np.full(len(y), step)
         return np.minimum(eta, 1.0 / longest)
@@ -76,20 +73,6 @@ def kha(
         eta = steps(y, float(energy), float(w[j]))
         A += eta[:, None] * (np.outer(y, b) - np.tril(np.outer(y, y)) @ A)
     return A
-
-
-def batch_kha(A: np.ndarray, K: np.ndarray, eta: float) -> np.ndarray:
-    """The mean over all rows of the update of eq. (10)."""
-    l = len(K)
-    centring = np.eye(l) - 1.0 / l
-    K = centring @ K @ centring
-    change = np.zeros_like(A)
-    for j in range(l):
-        y = A @ K[j]
-        b = np.zeros(l)
-        b[j] = 1.0
-        change += np.outer(y, b) - np.tril(np.outer(y, y)) @ A
-    return A + eta * change / l
 
 
 def semi_online_kha(

@@ -68,21 +68,6 @@ def ridge(features, points, gamma, alpha):
     return points.mean(axis=0) + B.T @ (P - Phi.mean(axis=0))
 
 
-def gradient_step(k, x, points, gamma, step, non_negative, h=1e-6):
-    """``x − step·∇J/2`` (times x, cut at zero, if it may not be negative), ∇J by differences."""
-
-    def objective(place):
-        return k(place, place) - 2 * sum(
-            g * k(place, d) for g, d in zip(gamma, points, strict=True)
-        )
-
-    gradient = np.array(
-        [(objective(x + h * e) - objective(x - h * e)) / (2 * h) for e in np.eye(len(x))]
-    )
-    moved = x - step / 2 * gradient * (x if non_negative else 1.0)
-    return np.maximum(moved, 0.0) if non_negative else moved
-
-
 def neighbours(k, invert, points, gamma, count):
     """Kwok and Tsang, section III: distances to neighbours, then a singular value decomposition."""
     energy = sum(
@@ -103,10 +88,3 @@ def neighbours(k, invert, points, gamma, count):
     # −2 Z z = d² − d₀² (centred): eq. (14)
     z = 0.5 * (Vt[:rank] @ (own - squared[near])) / s[:rank]
     return (U[:, :rank] @ z) + mean[:, 0]
-
-
-def conformal(k, points, gamma, eta):
-    """``D x = (D Dᵀ − η K⁻¹) γ`` in the sense of least squares."""
-    K = np.array([[k(a, b) for b in points] for a in points])
-    right = points @ points.T @ gamma - eta * np.linalg.solve(K, gamma)
-    return np.linalg.lstsq(points, right, rcond=None)[0]

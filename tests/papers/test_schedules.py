@@ -21,7 +21,6 @@ FORMULAS = {
         schedules.SearchThenConverge(0.4, 30, floor=0.1),
         lambda t: max(0.4 / (1 + t / 30), 0.1),
     ),
-    "annealed": (schedules.EigenvalueAnnealed(0.4, 30), lambda t: 0.4 * 30 / (t + 30)),
 }
 
 
@@ -55,16 +54,14 @@ def test_robbins_monro():
         np.testing.assert_allclose(steps[1] / steps[0], 0.1, rtol=1e-3)  # like 1/t in the end
 
 
-def test_only_the_annealed_schedule_has_a_step_for_each_component():
+def test_only_the_automatic_schedule_has_a_step_for_each_component():
     plain = (schedules.ConstantRate, schedules.InverseTime, schedules.SearchThenConverge)
-    assert not any(kind.per_component for kind in plain)
-    assert schedules.EigenvalueAnnealed.per_component
+    assert not any(kind.relative for kind in plain)
+    assert schedules.AutomaticRate.relative
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf"), "fast", None, True])
-@pytest.mark.parametrize(
-    "kind", [schedules.InverseTime, schedules.SearchThenConverge, schedules.EigenvalueAnnealed]
-)
+@pytest.mark.parametrize("kind", [schedules.InverseTime, schedules.SearchThenConverge])
 def test_a_step_that_makes_no_sense_is_refused_in_words(kind, value):
     with pytest.raises(ValueError, match="eta0 must be a positive number"):
         kind(eta0=value).check()

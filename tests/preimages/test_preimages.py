@@ -28,7 +28,6 @@ SLOPES = [
         kernels.Matern(nu=2.5, length_scale=ELL),
         lambda r: (1 + np.sqrt(5) * r / ELL) * np.exp(-np.sqrt(5) * r / ELL),
     ),
-    (kernels.Matern(nu=float("inf"), length_scale=ELL), lambda r: np.exp(-((r / ELL) ** 2) / 2)),
 ]
 OTHERS = [
     kernels.Linear(),
@@ -187,11 +186,6 @@ def test_fixed_point_refuses_other_kernels_in_words(kernel):
     points, coefficients = example()
     with pytest.raises(ValueError, match=r"distance whose slope is known.*use preimages\.Ridge"):
         preimages.FixedPoint().solve(kernel, points, coefficients)
-
-
-def test_fixed_point_refuses_a_rough_matern_kernel():
-    with pytest.raises(ValueError, match=r"nu = 0\.5 or above 1"):
-        preimages.FixedPoint().check_kernel(kernels.Matern(nu=0.8, length_scale=1.0))
 
 
 # --- ridge -----------------------------------------------------------------------------------

@@ -186,8 +186,8 @@ def test_declarations_in_words(hint: Any, words: str) -> None:
 def test_what_a_declaration_knows() -> None:
     what = declare(Annotated[np.ndarray, "float (points, <=rank), not negative, or NaN"])
     assert (what.kind, what.dimensions) == ("float", ("points", "<=rank"))
-    assert what.words == {"not negative", "or NaN"} and not what.apart and what.names == ""
-    assert declare(Annotated[Sizes, "apart"]).apart
+    assert what.words == {"not negative", "or NaN"} and what.names == ""
+    assert declare(Annotated[Sizes, "apart"]).words == {"apart"}
     assert declare(Annotated[int, "= columns, positive"]).names == "columns"
     pair, many = declare(tuple[int, float]), declare(tuple[int, int])
     assert isinstance(pair.items, tuple) and len(pair.items) == 2
@@ -200,12 +200,6 @@ def test_sizes_stand_for_one_number() -> None:
     sizes.take("rank", 3)
     with pytest.raises(ValueError, match="4 rank here, 3 elsewhere in the file"):
         sizes.take("rank", 4)
-    sizes.same("rank", "points")  # one of them is not used
-    sizes.take("points", 3)
-    sizes.same("rank", "points")
-    sizes.take("columns", 5)
-    with pytest.raises(ValueError, match="3 rank, and 5 columns"):
-        sizes.same("rank", "columns")
 
 
 @pytest.mark.parametrize(

@@ -48,12 +48,11 @@ TRACKERS: dict[str, Any] = {
     "covariance": trackers.Covariance(),
     "forgetting": trackers.Covariance(forgetting=0.99),
     "hebbian": papers.Hebbian(schedules.SearchThenConverge(0.05, 100.0)),
-    "annealed": papers.Hebbian(schedules.EigenvalueAnnealed(0.05, 100.0, floor=1e-3)),
+    "falling": papers.Hebbian(schedules.SearchThenConverge(0.05, 100.0, floor=1e-3)),
 }
 KERNELS: dict[str, Any] = {
     **samples.kernels_of_numbers(),
     "rbf fixed": kernels.RBF(gamma=0.3),
-    "matern infinite": kernels.Matern(nu=np.inf, length_scale=2.0),
     "composite": 0.5 * kernels.RBF() * kernels.Linear() + kernels.Laplacian(gamma=0.1) + 1.0,
 }
 

@@ -312,14 +312,6 @@ def largest_entry(x: Array) -> float:
     return max(float(xp.max(x)), -float(xp.min(x)))
 
 
-def largest_in_rows(x: Array) -> Array:
-    """The largest magnitude in each row."""
-    if is_sparse(x):
-        return abs(x).max(axis=1).toarray().ravel()
-    xp = namespace_of(x)
-    return xp.max(xp.abs(x), axis=1)
-
-
 def all_finite(x: Array) -> bool:
     """Whether every number is finite (one pass; a sum that overflows is looked at again)."""
     if is_sparse(x):

@@ -298,7 +298,7 @@ class KernelEstimator(StreamEstimator):
                 "gamma='auto' compares widths of a kernel of the distance, given by its name: "
                 f"'rbf', 'laplacian' or 'exponential'; got kernel={self.kernel!r}."
             )
-        if kernels.needs_names(kernel) and X.shape[0]:
+        if X.shape[0]:
             kernel = kernels.with_numbers(kernel, getattr(self, "feature_names_in_", None))
         n_components = self._n_components_for(tracker)
         tracker.suits(basis, n_components, center)

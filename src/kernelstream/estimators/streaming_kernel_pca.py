@@ -96,8 +96,8 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         all distances, a warning names them.
     preimage : str or Preimage
         How ``inverse_transform`` goes back to input space: ``"auto"``, ``"fixed_point"``,
-        ``"gradient"``, ``"neighbours"``, ``"conformal"``, ``"linear"``, ``"ridge"`` (learned from
-        the rows in the same pass), or an object of :mod:`kernelstream.preimages`.
+        ``"gradient"``, ``"neighbours"``, ``"linear"``, ``"ridge"`` (learned from the rows in the
+        same pass), or an object of :mod:`kernelstream.preimages`.
     certify : "auto", "tight" or False
         How much work the error certificate may cost: ``"tight"`` makes it sharp at 2 to 4 times
         the time of ``partial_fit``, False gives none.

@@ -11,10 +11,17 @@ Sum(left=Product(left=Constant(value=0.5), right=RBF(gamma=0.1)),
 from __future__ import annotations
 
 from kernelstream.kernels.base import Kernel, Smoothness
-from kernelstream.kernels.by_columns import Categorical, On, needs_names, with_numbers
-from kernelstream.kernels.composite import Constant, FromCallable, Normalised, Product, Sum
+from kernelstream.kernels.by_columns import Categorical, On, with_numbers
+from kernelstream.kernels.composite import (
+    Constant,
+    Cosine,
+    FromCallable,
+    Normalised,
+    Product,
+    Sum,
+)
 from kernelstream.kernels.distances import squared_distances
-from kernelstream.kernels.dot_product import Cosine, Linear, Polynomial, Sigmoid
+from kernelstream.kernels.dot_product import Linear, Polynomial, Sigmoid
 from kernelstream.kernels.stationary import RBF, Euclidean, Exponential, Laplacian, Matern
 
 __all__ = [
@@ -37,7 +44,6 @@ __all__ = [
     "Sigmoid",
     "Smoothness",
     "Sum",
-    "needs_names",
     "resolve",
     "squared_distances",
     "with_numbers",

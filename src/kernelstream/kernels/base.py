@@ -110,8 +110,6 @@ class Kernel(Part):
     """
 
     _family = "kernels"
-    #: Whether the kernel selects columns by name (``On``).
-    _has_names = False
 
     # NumPy scalars leave ``np.float64(2) * kernel`` to ``__rmul__`` below.
     __array_ufunc__ = None
@@ -408,6 +406,13 @@ def require(kernel: Kernel, name: str, accepted: bool, expected: str) -> None:
         raise ValueError(f"{given}: {name} must be {expected}.")
 
 
+def require_positive(kernel: Kernel, name: str, *rules: str) -> None:
+    """Raise ``ValueError`` unless a parameter is positive, one of the rules, or None."""
+    value, words = getattr(kernel, name), ["a positive number such as 0.1", *map(repr, rules)]
+    accepted = is_positive(value) or is_rule(value, None, *rules)
+    require(kernel, name, accepted, f"{', '.join(words[:-1])}, or {words[-1]}")
+
+
 def is_number(value: Any) -> bool:
     """Whether the value is a finite real number (True and False are none)."""
     return math.isfinite(as_number(value))
@@ -443,19 +448,18 @@ def scale_gamma(X: Array, weights: np.ndarray) -> float:
     if is_sparse(X):
         values, stored, first = X.data, np.diff(X.indptr), float(X[0, 0])
     else:
-        values = to_host(X).ravel()
-        stored, first = np.full(n, d), float(values[0])
+        values, stored = to_host(X).ravel(), np.full(n, d)
+        first = float(values[0])
     # Variance does not change with an offset: taken from the first entry, it is exactly zero for
     # constant data and does not cancel for data far from the origin.
-    values = values.astype(np.float64) - first
-    size = float(max(np.abs(values).max(initial=0.0), abs(first) * bool(np.any(stored < d))))
+    values = np.append(values.astype(np.float64) - first, -first)  # the last: of all absent ones
+    w = np.append(np.repeat(weights, stored), float(weights @ (d - stored)))
+    size = float(np.abs(values[w > 0]).max())
     if size == 0.0:
         return 1.0
-    values, absent = values / size, -first / size  # entries of order 1, whatever their scale
-    of_values, of_absent = np.repeat(weights, stored), float(weights @ (d - stored))
-    total = d * float(weights.sum())
-    mean = (float(of_values @ values) + of_absent * absent) / total
-    spread = float(of_values @ (values - mean) ** 2) + of_absent * (absent - mean) ** 2
+    values /= size  # entries of order 1, whatever their scale
+    total = float(w.sum())
+    spread = float(w @ (values - float(w @ values) / total) ** 2)
     # Divided one by one: size² alone may overflow where gamma does not.
     gamma = total / spread / d / size / size
     return representable(gamma, X, "gamma='scale', 1 / (n_features * variance),")

@@ -22,20 +22,17 @@ from kernelstream.arrays.namespaces import (
 from kernelstream.kernels.base import (
     Kernel,
     Rounding,
-    Smoothness,
     inner_kernels,
-    is_positive,
-    is_rule,
     require,
 )
-from kernelstream.kernels.composite import Wrapper
+from kernelstream.kernels.composite import Composite
 from kernelstream.kernels.rounding import LinearRounding
-from kernelstream.kernels.stationary import Stationary
+from kernelstream.kernels.stationary import ByMedian
 from kernelstream.serialization import stored
 
 
 @stored
-class On(Wrapper):
+class On(Composite):
     """A kernel of some of the columns; sums and products of such kernels join groups of them.
 
     Widths are taken from the columns of each group, so that none drowns another.
@@ -58,6 +55,8 @@ class On(Wrapper):
     >>> kernel.get_params()["left__kernel__gamma"]
     0.5
     """
+
+    isotropic = False
 
     def __init__(self, columns: Any, kernel: Kernel) -> None:
         self.columns = columns
@@ -98,11 +97,6 @@ class On(Wrapper):
         return On(tuple(found), self.kernel)
 
     @property
-    def _has_names(self) -> bool:  # type: ignore[override]
-        """Whether some columns are named."""
-        return any(isinstance(c, str) for c in self._listed)
-
-    @property
     def fixed(self) -> bool:
         """If the kernel is, and columns are numbers."""
         listed = self.columns if isinstance(self.columns, tuple) else ("",)
@@ -126,11 +120,6 @@ class On(Wrapper):
     def max_squared_norm(self) -> float:
         """That of the kernel."""
         return self.kernel.max_squared_norm
-
-    @property
-    def smoothness(self) -> Smoothness:
-        """That of the kernel."""
-        return self.kernel.smoothness
 
     @property
     def rounding(self) -> Rounding:
@@ -179,23 +168,6 @@ class ColumnRounding(Rounding):
         return self.kernel.kernel.rounding.in_float32(extent)
 
 
-def needs_names(kernel: Kernel) -> bool:
-    """Whether a kernel, or a kernel inside of it, selects columns by name.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel.
-
-    Examples
-    --------
-    >>> from kernelstream.kernels import RBF, On, needs_names
-    >>> needs_names(RBF() + On("pressure", RBF())), needs_names(On([0], RBF()))
-    (True, False)
-    """
-    return kernel._has_names or any(map(needs_names, inner_kernels(kernel).values()))
-
-
 def with_numbers(kernel: Kernel, names: Sequence[str] | None) -> Kernel:
     """The kernel with the numbers of columns in place of their names.
 
@@ -213,10 +185,8 @@ def with_numbers(kernel: Kernel, names: Sequence[str] | None) -> Kernel:
     Product(left=Constant(value=2.0),
             right=On(columns=(1, 2), kernel=RBF()))
     """
-    if not needs_names(kernel):
-        return kernel
     inner = {name: with_numbers(k, names) for name, k in inner_kernels(kernel).items()}
-    return type(kernel)(**(kernel.get_params(deep=False) | inner))._numbered(names)
+    return (kernel.copy().set_params(**inner) if inner else kernel)._numbered(names)
 
 
 def _is_index(value: Any) -> bool:
@@ -230,7 +200,7 @@ def _is_called(name: str, wanted: str) -> bool:
 
 
 @stored
-class Categorical(Stationary):
+class Categorical(ByMedian):
     """``exp(−gamma · columns in which x and y differ)``: for codes, or any columns of few values.
 
     Parameters
@@ -253,14 +223,6 @@ class Categorical(Stationary):
 
     takes_means = False
     rounding = LinearRounding(0.0, 4.0)  # of counts, which are exact: a product, an exponential
-
-    def __init__(self, gamma: float | str = "median") -> None:
-        self.gamma = gamma
-
-    def check(self) -> None:
-        """Refuse a gamma that is no width."""
-        fine = is_positive(self.gamma) or is_rule(self.gamma, "median")
-        require(self, "gamma", fine, "a positive number or 'median'")
 
     def decide(self, rule: str | None, X: Array, weights: np.ndarray) -> float:
         """One over the median number of differences of rows that differ; 1 where none do."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -30,28 +30,66 @@ from kernelstream.kernels.base import (
     mirrored,
     require,
 )
+from kernelstream.kernels.dot_product import Linear
 from kernelstream.kernels.rounding import (
     LinearRounding,
-    ProductRounding,
+    PairRounding,
     RatioRounding,
-    SumRounding,
 )
 from kernelstream.serialization import stored
 
 
-@dataclass(frozen=True, eq=False)
-class PreparedPair:
-    """Points in the forms that suit the two kernels of a pair."""
+class Composite(Kernel):
+    """A kernel of other kernels, with the properties that all of them have."""
 
-    left: Any
-    right: Any
+    #: Parameters that are kernels.
+    inner: tuple[str, ...] = ("kernel",)
 
-    def __getitem__(self, where: tuple[slice, slice]) -> PreparedPair:
-        return PreparedPair(self.left[where], self.right[where])
+    @property
+    def _kernels(self) -> list[Kernel]:
+        return [getattr(self, name) for name in self.inner]
+
+    def check(self) -> None:
+        """Refuse anything but kernels that pass their own checks."""
+        for name in self.inner:
+            check_inner_kernel(self, name)
+
+    @property
+    def psd(self) -> bool:
+        """If all are."""
+        # Sums of positive semidefinite matrices are, and so are entrywise products (Schur).
+        return all(kernel.psd for kernel in self._kernels)
+
+    @property
+    def unit_norm(self) -> bool:
+        """If all have it."""
+        return all(kernel.unit_norm for kernel in self._kernels)
+
+    @property
+    def takes_means(self) -> bool:
+        """If all do."""
+        return all(kernel.takes_means for kernel in self._kernels)
+
+    @property
+    def stationary(self) -> bool:
+        """If all are."""
+        return all(kernel.stationary for kernel in self._kernels)
+
+    @property
+    def isotropic(self) -> bool:
+        """If all are."""
+        return all(kernel.isotropic for kernel in self._kernels)
+
+    @property
+    def smoothness(self) -> Smoothness:
+        """That of the roughest."""
+        return min(kernel.smoothness for kernel in self._kernels)
 
 
-class Pair(Kernel):
+class Pair(Composite):
     """Two kernels, evaluated on the same rows and combined entry by entry."""
+
+    inner = ("left", "right")
 
     def __init__(self, left: Kernel, right: Kernel) -> None:
         self.left = left
@@ -68,47 +106,9 @@ class Pair(Kernel):
         """The values of the pair, in the memory of ``left`` where possible."""
         raise NotImplementedError
 
-    def check(self) -> None:
-        """Refuse anything but two kernels that pass their own checks."""
-        check_inner_kernel(self, "left")
-        check_inner_kernel(self, "right")
-
-    @property
-    def psd(self) -> bool:
-        """If both are."""
-        # Sums of positive semidefinite matrices are, and so are entrywise products (Schur).
-        return self.left.psd and self.right.psd
-
-    @property
-    def takes_means(self) -> bool:
-        """If both do."""
-        return self.left.takes_means and self.right.takes_means
-
-    @property
-    def stationary(self) -> bool:
-        """If both are."""
-        return self.left.stationary and self.right.stationary
-
-    @property
-    def isotropic(self) -> bool:
-        """If both are."""
-        return self.left.isotropic and self.right.isotropic
-
-    @property
-    def smoothness(self) -> Smoothness:
-        """That of the rougher one."""
-        return min(self.left.smoothness, self.right.smoothness)
-
-    def prepared(self, Y: Array) -> Any:
-        """On a device the form of each, so that neither lets the host wait in every block."""
-        if isinstance(Y, np.ndarray) or type(self).block is not Pair.block:
-            return Y
-        return PreparedPair(self.left.prepared(Y), self.right.prepared(Y))
-
     def block(self, X: Array, Y: Array) -> Array:
         """The blocks of both, combined."""
-        left, right = (Y.left, Y.right) if isinstance(Y, PreparedPair) else (Y, Y)
-        return self.combine(self.left.block(X, left), self.right.block(X, right))
+        return self.combine(self.left.block(X, Y), self.right.block(X, Y))
 
     def diag(self, X: Array) -> Array:
         """The diagonals of both, combined."""
@@ -136,10 +136,12 @@ class Sum(Pair):
     0.5
     """
 
+    unit_norm = False
+
     @property
     def rounding(self) -> Rounding:
         """That of the sum."""
-        return SumRounding(self.left.rounding, self.right.rounding)
+        return PairRounding(self.left.rounding, self.right.rounding, max)
 
     @property
     def max_squared_norm(self) -> float:
@@ -158,10 +160,6 @@ class Sum(Pair):
     def gradient_of_diagonal(self, X: Array) -> Array:
         """Gradients add."""
         return self.left.gradient_of_diagonal(X) + self.right.gradient_of_diagonal(X)
-
-    def slope(self, X: Array, D: Array, block: Array | None = None) -> Array:
-        """Slopes add."""
-        return self.left.slope(X, D) + self.right.slope(X, D)
 
 
 @stored
@@ -186,14 +184,9 @@ class Product(Pair):
     """
 
     @property
-    def unit_norm(self) -> bool:
-        """If both have it."""
-        return self.left.unit_norm and self.right.unit_norm
-
-    @property
     def rounding(self) -> Rounding:
         """That of the product."""
-        return ProductRounding(self.left.rounding, self.right.rounding)
+        return PairRounding(self.left.rounding, self.right.rounding, operator.add)
 
     @property
     def max_squared_norm(self) -> float:
@@ -223,38 +216,8 @@ class Product(Pair):
         return right * self.left.slope(X, D, left) + left * self.right.slope(X, D, right)
 
 
-class Wrapper(Kernel):
-    """A kernel of another one, whose properties it has."""
-
-    kernel: Kernel
-
-    def check(self) -> None:
-        """Refuse anything but a kernel that passes its own check."""
-        check_inner_kernel(self, "kernel")
-
-    @property
-    def psd(self) -> bool:
-        """If the kernel is."""
-        return self.kernel.psd
-
-    @property
-    def unit_norm(self) -> bool:
-        """If the kernel has unit norm."""
-        return self.kernel.unit_norm
-
-    @property
-    def takes_means(self) -> bool:
-        """If the kernel does."""
-        return self.kernel.takes_means
-
-    @property
-    def stationary(self) -> bool:
-        """If the kernel is."""
-        return self.kernel.stationary
-
-
 @stored
-class Normalised(Wrapper):
+class Normalised(Composite):
     """``k(x, y) / √(k(x, x) k(y, y))``: the cosine of two images, for a kernel of any norm.
 
     Honeine (2012, footnote 3) asks for it where a criterion is stated for kernels of unit norm. The
@@ -279,11 +242,6 @@ class Normalised(Wrapper):
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
 
-    @property
-    def isotropic(self) -> bool:
-        """If the kernel is."""
-        return self.kernel.isotropic
-
     max_squared_norm = 1.0
 
     @property
@@ -294,13 +252,47 @@ class Normalised(Wrapper):
     def block(self, X: Array, Y: Array) -> Array:
         """The block of the kernel, divided by both norms."""
         K = self.kernel.block(X, Y)
-        K = K / _norms(self.kernel.diag(X))[:, None]
-        return K / _norms(self.kernel.diag(cast(as_dense(Y), K.dtype)))[None, :]
+        K /= _norms(self.kernel.diag(X))[:, None]
+        K /= _norms(self.kernel.diag(cast(as_dense(Y), K.dtype)))[None, :]
+        return K
 
     def diag(self, X: Array) -> Array:
         """1, or 0 for rows without energy."""
         own = self.kernel.diag(X)
         return cast(own > 0, own.dtype)
+
+    def gradient_of_sum(self, X: Array, D: Array, W: Array, block: Array | None = None) -> Array:
+        """``∇ k(x, d)/√(k(x, x) k(d, d))``, by the quotient rule."""
+        block = self.block(X, D) if block is None else block
+        own, others = _norms(self.kernel.diag(X)), _norms(self.kernel.diag(D))
+        gradient = self.kernel.gradient_of_sum(X, D, W / others[None, :]) / own[:, None]
+        shares = namespace_of(X).sum(W * block, axis=1) / (2.0 * own * own)
+        return gradient - shares[:, None] * self.kernel.gradient_of_diagonal(X)
+
+    def gradient_of_diagonal(self, X: Array) -> Array:
+        """Zero."""
+        return 0 * X
+
+
+@stored
+class Cosine(Normalised):
+    """The cosine of the angle between two rows, ``x·y / (|x| |y|)``; 0 for a row of zeros.
+
+    Examples
+    --------
+    >>> from kernelstream.kernels import Cosine
+    >>> Cosine()([[1.0, 0.0]], [[3.0, 4.0], [0.0, 0.0]])
+    array([[0.6, 0. ]])
+    """
+
+    kernel = Linear()
+    rounding = LinearRounding(2.0, 10.0)  # two lengths and a product
+
+    def __init__(self) -> None:
+        """There is nothing to choose."""
+
+    def check(self) -> None:
+        """There is nothing to refuse."""
 
 
 def _norms(energy: Array) -> Array:
@@ -334,11 +326,6 @@ class Constant(Kernel):
         expected = "a positive number (a negative multiple of a kernel is no kernel)"
         require(self, "value", is_positive(self.value), expected)
 
-    @property
-    def unit_norm(self) -> bool:
-        """Only if the value is 1."""
-        return self.value == 1
-
     stationary = True
     isotropic = True
     rounding = LinearRounding(0.0, 1.0)  # exact but for its own rounding
@@ -365,10 +352,6 @@ class Constant(Kernel):
     def gradient_of_diagonal(self, X: Array) -> Array:
         """Zero."""
         return 0 * X
-
-    def slope(self, X: Array, D: Array, block: Array | None = None) -> Array:
-        """Zero."""
-        return 0 * (self.block(X, D) if block is None else block)
 
 
 @stored

@@ -5,7 +5,6 @@ The parameters mean what they mean in ``sklearn.metrics.pairwise``.
 
 from __future__ import annotations
 
-import math
 from numbers import Integral
 from typing import Any
 
@@ -14,8 +13,6 @@ import numpy as np
 from kernelstream.arrays.namespaces import (
     Array,
     cast,
-    is_sparse,
-    largest_in_rows,
     namespace_of,
     overwrite,
     product,
@@ -71,19 +68,6 @@ class DotProduct(Kernel):
         """``2 k'(|x|²) x``."""
         return 2.0 * self.derivative(row_norms_squared(X))[:, None] * X
 
-    def product_of(self, values: Array) -> Array:
-        """``x·y`` from the value of the kernel, if it is invertible."""
-        raise unknown(self, "inverse", "`product_of` and `invertible`")
-
-    def inverse(self, values: Array, own: Array, Y: Array) -> Array:
-        """``|x|² + |y|² − 2 x·y``, of inner products from the values."""
-        if not self.invertible:
-            return super().inverse(values, own, Y)
-        xp = namespace_of(Y)
-        inner, norms = self.product_of(values), self.product_of(own)
-        squared = norms[:, None] + row_norms_squared(Y)[None, :] - 2 * inner
-        return xp.where(squared > 0, squared, 0 * squared)
-
 
 @stored
 class Linear(DotProduct):
@@ -96,16 +80,11 @@ class Linear(DotProduct):
     array([[11.]])
     """
 
-    invertible = True
     rounding = LinearRounding(1.0, 3.0)  # a sum of d products
 
     def of_products(self, dot: Array) -> Array:
         """``x·y`` itself."""
         return dot
-
-    def product_of(self, values: Array) -> Array:
-        """The value itself."""
-        return values
 
     def derivative(self, dot: Array) -> Array:
         """1."""
@@ -184,20 +163,9 @@ class Polynomial(Affine):
         """The error of the base, ``degree`` times; ``|γ x·y + c| ≤ √(…)(…)`` for c ≥ 0."""
         return LinearRounding(self.degree, 3.0 * self.degree + 4.0)
 
-    @property
-    def invertible(self) -> bool:
-        """If the degree is odd."""
-        return self.degree % 2 == 1
-
     def of_products(self, dot: Array) -> Array:
         """``(gamma x·y + coef0)^degree``."""
         return _power(super().of_products(dot), self.degree)
-
-    def product_of(self, values: Array) -> Array:
-        """``(k^(1/degree) − coef0) / gamma``."""
-        xp = namespace_of(values)
-        root = xp.sign(values) * xp.abs(values) ** (1.0 / self.degree)
-        return (root - self.coef0) / self.gamma
 
     def derivative(self, dot: Array) -> Array:
         """``gamma degree (gamma x·y + coef0)^(degree − 1)``."""
@@ -235,77 +203,6 @@ class Sigmoid(Affine):
     def derivative(self, dot: Array) -> Array:
         """``gamma (1 − tanh²)``."""
         return self.gamma * (1.0 - namespace_of(dot).tanh(self.gamma * dot + self.coef0) ** 2)
-
-
-@stored
-class Cosine(Kernel):
-    """The cosine of the angle between two rows, ``x·y / (|x| |y|)``; 0 for a row of zeros.
-
-    Examples
-    --------
-    >>> from kernelstream.kernels import Cosine
-    >>> Cosine()([[1.0, 0.0]], [[3.0, 4.0], [0.0, 0.0]])
-    array([[0.6, 0. ]])
-    """
-
-    isotropic = True
-    max_squared_norm = 1.0
-    rounding = LinearRounding(2.0, 10.0)  # two lengths and a product
-    smoothness = Smoothness.SMOOTH
-
-    def block(self, X: Array, Y: Array) -> Array:
-        """``x_i·y_j / (|x_i| |y_j|)``."""
-        (X, lengths), (Y, others) = _with_lengths(X), _with_lengths(cast(Y, X.dtype))
-        cosines = product(X, Y)
-        # 1 in place of 0: a row of zeros stays one when divided
-        cosines /= _or_one(lengths)[:, None]
-        cosines /= _or_one(others)[None, :]
-        return cosines
-
-    def diag(self, X: Array) -> Array:
-        """1, or 0 for rows of zeros."""
-        # 1, not |x|²/|x|² with its rounding; rows of zeros (k = 0) are why unit_norm is False.
-        return cast(_with_lengths(X)[1] > 0, X.dtype)
-
-    def gradient_of_sum(self, X: Array, D: Array, W: Array, block: Array | None = None) -> Array:
-        """``∇ x·d/(|x||d|) = (d/|d| − cos · x/|x|)/|x|``."""
-        xp = namespace_of(X)
-        block = self.block(X, D) if block is None else block
-        lengths = _or_one(xp.sqrt(row_norms_squared(X)))[:, None]
-        unit = D / _or_one(xp.sqrt(row_norms_squared(D)))[:, None]
-        cosines = xp.sum(W * block, axis=1)[:, None]
-        return (W @ unit - cosines * X / lengths) / lengths
-
-    def gradient_of_diagonal(self, X: Array) -> Array:
-        """Zero."""
-        return 0 * X
-
-
-def _with_lengths(X: Array) -> tuple[Array, Array]:
-    """Multiples of the rows, and the lengths of these.
-
-    Where a square would leave the range of the numbers, rows are first multiplied by a power of two
-    each, which rounds nothing and which a cosine does not see.
-    """
-    xp = namespace_of(X)
-    info = xp.finfo(X.dtype)
-    if isinstance(X, np.ndarray) or is_sparse(X):  # a device would have to wait for the answer
-        with np.errstate(over="ignore"):
-            norms = row_norms_squared(X)
-        least = float(info.smallest_normal) / float(info.eps) ** 2
-        if np.all((norms > least) & (norms < float(info.max) ** 0.5)):
-            return X, overwrite("sqrt", norms)
-    exponents = xp.floor(xp.log2(_or_one(largest_in_rows(X))))
-    most = math.floor(math.log2(float(info.max))) - 4.0  # 2^-most and 2^most are numbers
-    powers = 2.0 ** -xp.clip(exponents, min=-most, max=most)
-    X = X.multiply(powers[:, None]).tocsr() if is_sparse(X) else X * powers[:, None]
-    return X, overwrite("sqrt", row_norms_squared(X))
-
-
-def _or_one(x: Array) -> Array:
-    """The numbers, with 1 in place of 0."""
-    xp = namespace_of(x)
-    return xp.where(x > 0, x, xp.ones_like(x))
 
 
 def _power(x: Array, degree: int) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from kernelstream.arrays.namespaces import Array
@@ -22,38 +23,26 @@ class LinearRounding(Rounding):
 
 @dataclass(frozen=True)
 class PairRounding(Rounding):
-    """The error of two kernels together: the largest landmark is that of either."""
+    """The error of two kernels together: relative errors add in a product.
+
+    In a sum errors and ``k(x, x)`` add, so that the larger of the two relative errors serves both.
+    """
 
     left: Rounding
     right: Rounding
+    together: Callable[[float, float], float]
 
     def extent(self, points: Array, shifted: bool = True) -> float:
         """The larger of the two."""
         return max(self.left.extent(points, shifted), self.right.extent(points, shifted))
 
-
-class SumRounding(PairRounding):
-    """Errors add, and so do ``k(x, x)``: the larger factor serves both."""
-
     def worst(self, extent: float, d: int) -> float:
-        """The larger of the two, and the addition."""
-        return max(self.left.worst(extent, d), self.right.worst(extent, d)) + 1.0
+        """That of both, and the operation that joins them."""
+        return self.together(self.left.worst(extent, d), self.right.worst(extent, d)) + 1.0
 
     def in_float32(self, extent: float) -> float:
-        """The larger of the two."""
-        return max(self.left.in_float32(extent), self.right.in_float32(extent))
-
-
-class ProductRounding(PairRounding):
-    """Relative errors add."""
-
-    def worst(self, extent: float, d: int) -> float:
-        """The sum of both, and the multiplication."""
-        return self.left.worst(extent, d) + self.right.worst(extent, d) + 1.0
-
-    def in_float32(self, extent: float) -> float:
-        """The sum of both."""
-        return self.left.in_float32(extent) + self.right.in_float32(extent)
+        """That of both."""
+        return self.together(self.left.in_float32(extent), self.right.in_float32(extent))
 
 
 @dataclass(frozen=True)

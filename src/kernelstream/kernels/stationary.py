@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.special
 
 from kernelstream.arrays.namespaces import (
     Array,
@@ -34,10 +33,9 @@ from kernelstream.kernels.base import (
     Kernel,
     Rounding,
     Smoothness,
-    is_positive,
-    is_rule,
     mirrored,
     require,
+    require_positive,
     scale_gamma,
 )
 from kernelstream.kernels.distances import (
@@ -48,7 +46,7 @@ from kernelstream.kernels.distances import (
     shift,
 )
 from kernelstream.kernels.rounding import LinearRounding
-from kernelstream.serialization import stored
+from kernelstream.serialization import as_number, stored
 
 GRAM_ROWS = 64  # of a Gram matrix, at least, that a thread computes
 LARGEST_BLOCK = 4_000_000  # numbers held at once by the gradient that is no matrix product
@@ -64,6 +62,26 @@ class Stationary(Kernel):
     def diag(self, X: Array) -> Array:
         """All 1."""
         return ones(int(X.shape[0]), X, X.dtype)
+
+
+class ByMedian(Stationary):
+    """A stationary kernel with one parameter, ``gamma``: one over the median distance of rows."""
+
+    #: The rules that gamma may be given as; None is the first one.
+    rules: tuple[str, ...] = ("median",)
+    metric = "euclidean"
+
+    def __init__(self, gamma: float | str | None = "median") -> None:
+        self.gamma: Any = gamma  # a float once the kernel is fixed
+
+    def check(self) -> None:
+        """Refuse a gamma that is neither positive nor a rule."""
+        require_positive(self, "gamma", *self.rules)
+
+    def decide(self, rule: str | None, X: Array, weights: np.ndarray) -> float:
+        """One over the median distance; 1 if all rows are equal."""
+        median = median_distance(X, weights, self.metric)
+        return 1.0 if median is None else 1.0 / median
 
 
 class Euclidean(Stationary):
@@ -215,7 +233,7 @@ def slope_of_exponential(c: float, X: Array, D: Array, k: Array) -> Array:
 
 
 @stored
-class RBF(Euclidean):
+class RBF(ByMedian, Euclidean):
     """The Gaussian kernel ``exp(−gamma |x − y|²)``.
 
     Parameters
@@ -239,15 +257,7 @@ class RBF(Euclidean):
            [0.135, 0.607, 1.   ]])
     """
 
-    def __init__(self, gamma: float | str | None = "median") -> None:
-        self.gamma: Any = gamma  # a float once the kernel is fixed
-
-    def check(self) -> None:
-        """Refuse a gamma that is neither positive nor a rule."""
-        rules = ("median", "narrow", "scale", None)
-        accepted = is_positive(self.gamma) or is_rule(self.gamma, *rules)
-        words = "a positive number such as 0.1, 'median', 'narrow' or 'scale'"
-        require(self, "gamma", accepted, words)
+    rules = ("median", "narrow", "scale")
 
     def decide(self, rule: str | None, X: Array, weights: np.ndarray) -> float:
         """``1/(2σ²)``, ``2/σ²`` or ``1/(n_features · variance)``; 1 if all rows are equal."""
@@ -285,7 +295,7 @@ class RBF(Euclidean):
 
 
 @stored
-class Exponential(Euclidean):
+class Exponential(ByMedian, Euclidean):
     """The exponential kernel ``exp(−gamma |x − y|)`` of the Euclidean norm.
 
     Parameters
@@ -308,19 +318,6 @@ class Exponential(Euclidean):
     """
 
     in_float64 = True
-
-    def __init__(self, gamma: float | str | None = "median") -> None:
-        self.gamma: Any = gamma  # a float once the kernel is fixed
-
-    def check(self) -> None:
-        """Refuse a gamma that is neither positive nor a rule."""
-        accepted = is_positive(self.gamma) or is_rule(self.gamma, "median", None)
-        require(self, "gamma", accepted, "a positive number such as 0.1, or 'median'")
-
-    def decide(self, rule: str | None, X: Array, weights: np.ndarray) -> float:
-        """One over the median distance; 1 if all rows are equal."""
-        sigma = median_distance(X, weights)
-        return 1.0 if sigma is None else 1.0 / sigma
 
     @property
     def resolution(self) -> float:
@@ -347,7 +344,7 @@ class Exponential(Euclidean):
 
 
 @stored
-class Laplacian(Stationary):
+class Laplacian(ByMedian):
     """The Laplacian kernel ``exp(−gamma |x − y|₁)``, as in scikit-learn.
 
     Parameters
@@ -367,19 +364,7 @@ class Laplacian(Stationary):
     array([[0.497]])
     """
 
-    def __init__(self, gamma: float | str | None = "median") -> None:
-        self.gamma: Any = gamma  # a float once the kernel is fixed
-
-    def check(self) -> None:
-        """Refuse a gamma that is neither positive nor a rule."""
-        accepted = is_positive(self.gamma) or is_rule(self.gamma, "median", None)
-        require(self, "gamma", accepted, "a positive number such as 0.1, or 'median'")
-
-    def decide(self, rule: str | None, X: Array, weights: np.ndarray) -> float:
-        """One over the median L1 distance; 1 if all rows are equal."""
-        sigma = median_distance(X, weights, metric="cityblock")
-        return 1.0 if sigma is None else 1.0 / sigma
-
+    metric = "cityblock"
     # Differences are taken one by one: d additions, and γr exp(−γr) is below 1.
     rounding = LinearRounding(1.0, 4.0)
     smoothness = Smoothness.CUSP
@@ -405,21 +390,19 @@ class Laplacian(Stationary):
 
 @stored
 class Matern(Euclidean):
-    """The Matérn kernel, between the exponential kernel (nu = 1/2) and the RBF kernel (nu = ∞).
+    """The Matérn kernel, between the exponential kernel (nu = 1/2) and the RBF kernel.
 
-    With ``t = √(2 nu) |x − y| / length_scale`` it is ``2^(1−nu)/Γ(nu) · t^nu · K_nu(t)``
-    (Rasmussen & Williams, 2006, eq. 4.14), with the closed forms::
+    With ``t = √(2 nu) |x − y| / length_scale`` it has the closed forms (Rasmussen & Williams,
+    2006, eq. 4.17)::
 
-        nu = 1/2: exp(−t),   3/2: (1 + t) exp(−t),   5/2: (1 + t + t²/3) exp(−t),
-        nu = ∞:   exp(−|x − y|² / (2 length_scale²)).
+        nu = 1/2: exp(−t),   3/2: (1 + t) exp(−t),   5/2: (1 + t + t²/3) exp(−t).
 
     The same as ``sklearn.gaussian_process.kernels.Matern``.
 
     Parameters
     ----------
     nu : float, default=1.5
-        Smoothness: at most 50, or ``math.inf``. Other values than 1/2, 3/2, 5/2 and ∞ need
-        Bessel functions: slower, and for NumPy arrays only.
+        Smoothness: 0.5, 1.5 or 2.5.
     length_scale : float or "median", default="median"
         A positive number; or ``"median"`` (None means the same): the median of the positive
         distances between at most 500 rows of the start of the stream.
@@ -437,11 +420,9 @@ class Matern(Euclidean):
 
     def check(self) -> None:
         """Refuse a nu out of range, and a length_scale that is neither positive nor a rule."""
-        # K_nu overflows for larger nu, where the kernel is the RBF kernel but for about 1/nu.
-        accepted = self.nu == math.inf or (is_positive(self.nu) and self.nu <= 50)
-        require(self, "nu", accepted, "a number in (0, 50], or math.inf for the RBF kernel")
-        accepted = is_positive(self.length_scale) or is_rule(self.length_scale, "median", None)
-        require(self, "length_scale", accepted, "a positive number such as 2.0, or 'median'")
+        accepted = as_number(self.nu) in (0.5, 1.5, 2.5)
+        require(self, "nu", accepted, "0.5, 1.5 or 2.5 (the limit of large nu is the RBF kernel)")
+        require_positive(self, "length_scale", "median")
 
     def decide(self, rule: str | None, X: Array, weights: np.ndarray) -> float:
         """The median distance; 1 if all rows are equal."""
@@ -456,28 +437,21 @@ class Matern(Euclidean):
 
     @property
     def in_float64(self) -> bool:
-        """For all nu below 1, and for the Bessel functions."""
-        return self.nu not in (1.5, 2.5, math.inf)
+        """For nu = 1/2."""
+        return self.nu == 0.5
 
     @property
     def smoothness(self) -> Smoothness:
-        """A cusp for nu = 1/2, unknown up to 1, smooth above."""
-        if self.nu > 1.0:
-            return Smoothness.SMOOTH
-        return Smoothness.CUSP if self.nu == 0.5 else Smoothness.UNKNOWN
+        """A cusp for nu = 1/2, smooth above."""
+        return Smoothness.CUSP if self.nu == 0.5 else Smoothness.SMOOTH
 
     @property
     def largest_slope(self) -> float:
-        """Twice ``nu / (2 (nu − 1) length_scale²)``, a margin for Bessel functions; a cusp: ∞."""
-        if self.nu == math.inf:
-            return self.resolution
+        """Twice ``nu / (2 (nu − 1) length_scale²)``, which is a safe bound; a cusp: ∞."""
         return self.nu / (self.nu - 1) * self.resolution if self.nu > 1 else math.inf
 
     def of_scaled_distances(self, t: Array) -> Array:
-        """The closed form for this nu where there is one, or Bessel functions."""
-        if self.nu == math.inf:
-            t *= -0.5 * self.resolution
-            return overwrite("exp", t)
+        """The closed form for this nu."""
         t = overwrite("sqrt", overwrite("maximum", t, 0.0))
         t *= math.sqrt(2 * self.nu) / self.length_scale
         # From 746 on exp(−t) is 0 in float64; the factor before it must not overflow.
@@ -486,10 +460,8 @@ class Matern(Euclidean):
             factor: Array | float = 1.0
         elif self.nu == 1.5:
             factor = t + 1.0
-        elif self.nu == 2.5:
-            factor = t * (t / 3.0 + 1.0) + 1.0
         else:
-            return _matern_by_bessel(self.nu, t)
+            factor = t * (t / 3.0 + 1.0) + 1.0
         t *= -1.0
         K = overwrite("exp", t)
         K *= factor
@@ -502,27 +474,8 @@ class Matern(Euclidean):
         have the same a.
         """
         nu, ell = self.nu, self.length_scale
-        if self.smoothness is Smoothness.UNKNOWN:
-            return Kernel.slope(self, X, D, block)
-        if math.inf > nu > 0.5:
+        if nu > 0.5:
             lower = Matern(nu=nu - 1, length_scale=ell * ((nu - 1) / nu) ** 0.5)
             return lower.block(X, D) * (nu / (2 * (nu - 1) * ell**2))
         block = self.block(X, D) if block is None else block
-        if nu == math.inf:
-            return block * (0.5 / ell**2)
         return slope_of_exponential(1 / ell, X, D, block)
-
-
-def _matern_by_bessel(nu: float, t: Array) -> np.ndarray:
-    """``2^(1−nu)/Γ(nu) · t^nu · K_nu(t)`` for t ≤ 800."""
-    if not isinstance(t, np.ndarray):
-        raise ValueError(
-            f"Matern(nu={nu}) needs Bessel functions, which SciPy has for NumPy arrays only:"
-            " convert the rows to NumPy, or use nu=0.5, 1.5, 2.5 or math.inf."
-        )
-    with np.errstate(over="ignore", invalid="ignore"):
-        K = t**nu * scipy.special.kv(nu, t)
-        K *= 2.0 ** (1.0 - nu) / math.gamma(nu)
-    # At and near t = 0 it is 0 · ∞; the limit is 1, and for nu ≤ 50 within 1e-11 of the value.
-    K[~np.isfinite(K) & (t < 1.0)] = 1.0
-    return K

@@ -46,7 +46,6 @@ SCHEDULES: dict[str, Any] = {
     "constant": schedules.ConstantRate,
     "inverse_time": schedules.InverseTime,
     "search_then_converge": schedules.SearchThenConverge,
-    "eigenvalue_annealed": schedules.EigenvalueAnnealed,
 }
 
 __all__ = [

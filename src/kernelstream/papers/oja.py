@@ -137,7 +137,7 @@ def learn(rule: Rule, X: np.ndarray, w: np.ndarray, schedule: Schedule) -> np.nd
     >>> bool(abs(w[0]) > 0.99)
     True
     """
-    if schedule.per_component:
+    if schedule.relative:
         raise ValueError(
             f"{schedule} has a step for each component of a model; a single neuron takes a common "
             "one such as schedules.InverseTime(0.1)."

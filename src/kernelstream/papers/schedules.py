@@ -13,7 +13,6 @@ from kernelstream.serialization import Part, as_number, check_count, stored
 __all__ = [
     "AutomaticRate",
     "ConstantRate",
-    "EigenvalueAnnealed",
     "InverseTime",
     "Schedule",
     "SearchThenConverge",
@@ -29,11 +28,10 @@ class Schedule(Part):
     """
 
     _family = "schedules"
-    #: Whether each component has a step of its own, scaled by its estimated eigenvalue.
-    per_component = False
     #: Least step.
     floor: float = 0.0
-    #: Whether the steps are multiples of 1/λ_i (then no number depends on the kernel's scale).
+    #: Whether component i takes the step divided by its estimated eigenvalue λ_i (then no number
+    #: depends on the kernel's scale).
     relative = False
 
     @abstractmethod
@@ -137,41 +135,6 @@ class SearchThenConverge(Schedule):
 
 
 @stored
-class EigenvalueAnnealed(Schedule):
-    """Search-then-converge with a step per component, ``η_t |λ| / λ_i``.
-
-    KHA/et of Günter, Schraudolph and Vishwanathan ("Fast iterative kernel principal component
-    analysis", JMLR 8, 2007): a component of small variance needs a larger step to move as fast as
-    the first. λ is estimated along the stream, and no λ_i counts as less than ``|λ|/1000``. Unlike
-    :class:`AutomaticRate` it has η₀ and τ to tune, η₀ in units of 1/k(x, x).
-
-    Parameters
-    ----------
-    eta0 : float
-        The first step, η₀.
-    tau : float
-        Rows after which the step is half the first, τ.
-    floor : float
-        Least step: with one above 0 the components go on following the rows.
-
-    Examples
-    --------
-    >>> EigenvalueAnnealed(0.5, tau=2).steps(2, 2)  # η_t; component i takes |λ|/λ_i times that
-    array([0.25, 0.2 ])
-    """
-
-    per_component = True
-
-    def __init__(self, eta0: float = 0.5, tau: float = 1000.0, floor: float = 0.0):
-        self.eta0 = eta0
-        self.tau = tau
-        self.floor = floor
-
-    def _steps(self, t: np.ndarray) -> np.ndarray:
-        return self.eta0 * self.tau / (t + self.tau)
-
-
-@stored
 class AutomaticRate(Schedule):
     """Steps that need no tuning: ``η_i = 3 / ((t + 2) λ_i)``, λ_i estimated along the stream.
 
@@ -209,7 +172,6 @@ class AutomaticRate(Schedule):
     array([0.01])
     """
 
-    per_component = True
     relative = True
 
     def __init__(self, floor: float = 0.0, period: int | None = None):

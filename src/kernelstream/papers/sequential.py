@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
+import warnings
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, TypeVar
 
@@ -96,14 +96,10 @@ class Sequential(trackers.Tracker[S]):
         return np.asarray(state.variances)
 
 
-def check_guard(name: str, guard: Any) -> None:
-    """Raise unless ``guard`` is True or False."""
+def check_steps(name: str, schedule: Schedule, guard: Any) -> None:
+    """Raise unless ``guard`` is True or False, and the schedule has steps without it if False."""
     if not isinstance(guard, bool | np.bool_):
         raise ValueError(f"{name}: guard must be True or False, got {guard!r}.")
-
-
-def require_own_steps(schedule: Schedule, guard: bool) -> None:
-    """Raise where the guard is off and the schedule has no steps without it."""
     if schedule.relative and not guard:
         raise ValueError(
             f"guard=False runs the bare rule, and the steps of {schedule} end at the limit that "
@@ -112,19 +108,33 @@ def require_own_steps(schedule: Schedule, guard: bool) -> None:
         )
 
 
-def is_finite(V: Array) -> bool:
-    """Whether all components are finite numbers."""
+def require_bounded(name: str, V: Array) -> None:
+    """Raise where a rule has diverged."""
     xp = array_namespace(V)
-    return bool(xp.all(xp.isfinite(V)))
-
-
-def require_bounded(name: str, V: Array, guard: bool) -> None:
-    """Raise where a rule without a guard has diverged."""
-    if not guard and not is_finite(V):
+    if not bool(xp.all(xp.isfinite(V))):
         raise ValueError(
-            f"{name}: without a guard the components have diverged on these rows. Use a smaller "
-            "step, scale the data, or leave guard=True."
+            f"{name}: the components have diverged on these rows. Use a smaller step, scale the "
+            "data, or leave guard=True."
         )
+
+
+def warn_of_shortened(name: str, before: int, after: int) -> None:
+    """Warn when the first steps of a stream were shortened."""
+    if after and not before:
+        warnings.warn(
+            f"{name}: the step was too long for these rows (the rule might diverge) and was "
+            "shortened. Use a smaller step, or scale the data.",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+
+
+def passes(Z: Array, weights: np.ndarray) -> Iterator[tuple[Array, np.ndarray]]:
+    """Rows and their weights in pieces for a compiled pass."""
+    n = int(Z.shape[0])
+    for start in range(0, n, PASS_ROWS):
+        stop = min(start + PASS_ROWS, n)
+        yield Z[start:stop, :], weights[start:stop]
 
 
 def extended(x: Array, n: int) -> Array:
@@ -164,32 +174,11 @@ def combined(V: Array, Z: Array, T: np.ndarray, S: np.ndarray) -> Array:
 def less_running_mean(
     Z: Array, weights: Array | None, before: trackers.Moments, beta: float
 ) -> Array:
-    """Each row less the mean of all rows up to and including it.
-
-    The host goes row by row, in a compiled pass. On a device, over a piece of k rows,
-    μ_t = (β^k s + Σ_{i≤t} v_i z_i) / (β^k W + Σ_{i≤t} v_i) with the weights v_i = w_i β^{k−1−i};
-    pieces are short enough for β^k to stay far from underflow.
-    """
-    Z = to_float64(Z)
-    if isinstance(Z, np.ndarray):
-        w = np.ones(Z.shape[0]) if weights is None else weights
-        mean = np.array(extended(before.mean, Z.shape[1]))
-        return running_mean_pass(np.ascontiguousarray(Z), w, mean, before.weight, float(beta))
-    xp = array_namespace(Z)
-    piece = max(1, Z.shape[0] if beta == 1.0 else int(50.0 / -math.log(beta)))
-    weight, total = before.weight, extended(before.total, int(Z.shape[1]))
-    rows = []
-    for start in range(0, Z.shape[0], piece):
-        z = Z[start : min(start + piece, int(Z.shape[0])), :]
-        k = int(z.shape[0])
-        v = like(beta ** np.arange(k - 1.0, -1.0, -1.0), Z)
-        v = v if weights is None else v * to_float64(weights[start : start + k])
-        sums = xp.cumulative_sum(z * v[:, None], axis=0) + (total * beta**k)[None, :]
-        so_far = xp.cumulative_sum(v) + weight * beta**k
-        # written so that the first row of all is exactly zero: noise would start a component
-        rows.append((z * so_far[:, None] - sums) / so_far[:, None])
-        weight, total = float(so_far[-1]), sums[-1, :]
-    return rows[0] if len(rows) == 1 else xp.concat(rows, axis=0)
+    """Each row less the mean of all rows up to and including it, in a compiled pass on the host."""
+    rows = np.ascontiguousarray(to_host(to_float64(Z)))
+    w = np.ones(len(rows)) if weights is None else to_host(weights)
+    mean = np.array(extended(to_host(before.mean), rows.shape[1]))
+    return like(running_mean_pass(rows, w, mean, before.weight, float(beta)), Z)
 
 
 @compiled

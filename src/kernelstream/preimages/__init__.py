@@ -6,23 +6,19 @@ from typing import Any
 
 from kernelstream.kernels import Smoothness
 from kernelstream.preimages.base import Preimage, Report
-from kernelstream.preimages.conformal import Conformal
 from kernelstream.preimages.fixed_point import FixedPoint, is_radial
 from kernelstream.preimages.gradient import Gradient
 from kernelstream.preimages.imputation import Repaired, column_units, repair
 from kernelstream.preimages.linear import LinearMap, is_linear
 from kernelstream.preimages.neighbours import Neighbours
-from kernelstream.preimages.neighbours_then_gradient import NeighboursThenGradient
 from kernelstream.preimages.ridge import Ridge
 
 __all__ = [
-    "Conformal",
     "FixedPoint",
     "Gradient",
     "NAMES",
     "LinearMap",
     "Neighbours",
-    "NeighboursThenGradient",
     "Preimage",
     "Repaired",
     "Report",
@@ -40,8 +36,6 @@ NAMES: dict[str, type[Preimage]] = {
     "ridge": Ridge,
     "gradient": Gradient,
     "neighbours": Neighbours,
-    "neighbours_then_gradient": NeighboursThenGradient,
-    "conformal": Conformal,
 }
 
 
@@ -53,8 +47,7 @@ def resolve(spec: Any, kernel: Any) -> Preimage:
     spec : str or Preimage
         ``"auto"`` (exact for the linear kernel, fixed point for a smooth kernel of the distance
         such as RBF, ridge from the basis points for every other), a name (``"fixed_point"``,
-        ``"gradient"``, ``"neighbours"``, ``"neighbours_then_gradient"``, ``"conformal"``,
-        ``"linear"``, ``"ridge"``) or an object.
+        ``"gradient"``, ``"neighbours"``, ``"linear"``, ``"ridge"``) or an object.
     kernel : Kernel
         The kernel it has to work with.
 
@@ -64,15 +57,15 @@ def resolve(spec: Any, kernel: Any) -> Preimage:
     reconstructions from 30 components over 150 centroids, as a share of the variance, of clean rows
     and of rows with noise of deviation 0.2 (MNIST, pixels in [0, 1]):
 
-    ============  ============  ============  ============  ============  ============
-    kernel        fixed point   ridge,        ridge,        10            conformal
+    ============  ============  ============  ============  ============
+    kernel        fixed point   ridge,        ridge,        10
                                 points        rows          neighbours
-    ============  ============  ============  ============  ============  ============
-    RBF           .216 / .238   .212 / .246   .198 / .221   .305 / .321   .217 / .246
-    Matern 3/2    .272 / .303   .261 / .339   .210 / .258   .353 / .387   .263 / .334
-    Laplacian     no            .305 / .539   .211 / .469   no            .310 / .514
-    Polynomial 2  no            .201 / .213   .198 / .211   no            .200 / .213
-    ============  ============  ============  ============  ============  ============
+    ============  ============  ============  ============  ============
+    RBF           .216 / .238   .212 / .246   .198 / .221   .305 / .321
+    Matern 3/2    .272 / .303   .261 / .339   .210 / .258   .353 / .387
+    Laplacian     no            .305 / .539   .211 / .469   no
+    Polynomial 2  no            .201 / .213   .198 / .211   no
+    ============  ============  ============  ============  ============
 
     Digits and Frey faces give the same order. The fixed point is the most robust to noise, the
     ridge from points the best on clean rows without accumulation; ``"ridge"``, from the rows, is

@@ -11,7 +11,7 @@ import numpy as np
 
 from kernelstream.arrays.namespaces import Array, cast, namespace_of, take_rows, to_float64, to_host
 from kernelstream.arrays.printing import prints_short
-from kernelstream.serialization.part import Part, as_number, check_count
+from kernelstream.serialization.part import Part
 
 
 @prints_short
@@ -159,17 +159,12 @@ class Preimage(Part):
         """``report`` after the checks: ``D`` (m, d) and the rows ``γ`` of ``G`` (n, m), float64."""
 
 
-def check_search(method: Any) -> None:
-    """Steps and starts of a search are counted, its tolerance is not negative."""
-    if not (isinstance(method.max_iter, int | np.integer) and method.max_iter >= 0):
-        raise ValueError(f"max_iter={method.max_iter!r}; expected a whole number, 0 or more.")
-    if not as_number(method.tol) >= 0:
-        raise ValueError(f"tol={method.tol!r}; expected a number that is not negative.")
-    check_count(type(method).__name__, "n_starts", method.n_starts, none_allowed=False)
-
-
 def remaining(kernel: Any, X: Array, D: Array, G: Array, energy: Array) -> Array:
     """``|φ(x) − P|² = k(x, x) − 2 Σ γ_k k(x, d_k) + |P|²``, not below zero."""
     xp = namespace_of(X)
-    distance = kernel.diag(X) - 2 * xp.sum(G * kernel.block(X, D), axis=1) + energy
-    return xp.where(distance > 0, distance, 0 * distance)
+    return non_negative(kernel.diag(X) - 2 * xp.sum(G * kernel.block(X, D), axis=1) + energy)
+
+
+def non_negative(x: Array) -> Array:
+    """The numbers, with 0 in the place of negative ones, which are rounding."""
+    return namespace_of(x).where(x > 0, x, 0 * x)

@@ -9,14 +9,12 @@ import numpy as np
 
 from kernelstream.arrays.namespaces import (
     Array,
-    concatenate_rows,
     namespace_of,
-    row_norms_squared,
     take_rows,
     to_host,
 )
 from kernelstream.kernels import Smoothness
-from kernelstream.preimages.base import Preimage, Report, check_search
+from kernelstream.preimages.base import Report
 from kernelstream.preimages.gradient import Gradient
 from kernelstream.serialization import stored
 
@@ -27,7 +25,7 @@ def is_radial(kernel: Any) -> bool:
 
 
 @stored
-class FixedPoint(Preimage):
+class FixedPoint(Gradient):
     """The input whose image is nearest to ``P = Σ_k γ_k φ(d_k)``, by fixed-point iteration.
 
     For a kernel ``k(x, y) = κ(|x − y|²)`` with ``κ(0) = 1``, ``|φ(x) − P|² = 1 − 2 f(x) + |P|²``
@@ -55,8 +53,8 @@ class FixedPoint(Preimage):
 
     Notes
     -----
-    Works with ``RBF``, ``Exponential`` and ``Matern`` (``nu`` = 0.5 or above 1). Two matrix
-    products of (n, m) with m points a step; finished rows leave.
+    Works with ``RBF``, ``Exponential`` and ``Matern``. Two matrix products of (n, m) with m points
+    a step; finished rows leave.
 
     References
     ----------
@@ -77,94 +75,51 @@ class FixedPoint(Preimage):
     # Σ w below this share of Σ |w| is rounding: the weighted mean has no meaning there.
     _EPSILON = 1e-12
 
-    searches = True
+    n_neighbours = None
 
     def __init__(self, max_iter: int = 100, tol: float = 1e-6, n_starts: int = 3):
         self.max_iter = max_iter
         self.tol = tol
         self.n_starts = n_starts
 
-    def check(self) -> None:
-        """Steps are counted, the tolerance is not negative."""
-        check_search(self)
-
     def check_kernel(self, kernel: Any) -> None:
         """Only kernels of the distance whose slope is known."""
         if not (is_radial(kernel) and kernel.smoothness > Smoothness.UNKNOWN):
             raise ValueError(
                 "preimages.FixedPoint needs a kernel of the distance whose slope is known (RBF, "
-                f"Exponential, Matern with nu = 0.5 or above 1) and got {kernel!r}; "
-                "use preimages.Ridge(), which works with every kernel."
+                f"Exponential, Matern) and got {kernel!r}; use "
+                "preimages.Ridge(), which works with every kernel."
             )
 
     def _solve(self, kernel: Any, D: Array, G: Array, start: Array | None) -> Report:
         xp = namespace_of(D)
-        # These kernels do not see a shift; centred points keep the digits of their distances.
+        # These kernels do not see a shift; centered landmarks keep the digits of their distances.
         mean = xp.mean(D, axis=0)
         D = D - mean
-        K = kernel.gram(D)
-        GK = G @ K
-        energy = xp.sum(GK * G, axis=1)  # |P|²
-        order = np.argsort(-to_host(GK), axis=1, kind="stable")  # nearest basis points first
-        if start is None:  # rows of the Gram matrix: exactly 1 at the point itself
-            x, k = take_rows(D, order[:, 0]), take_rows(K, order[:, 0])
-        else:
-            x = start - mean
-            k = kernel.block(x, D)
-        x, f, converged, n_iter = self._climb(kernel, D, G, x, k)
-        distance = 1 - 2 * f + energy
-        distance = xp.where(distance > 0, distance, 0 * distance)
-        found = Report(x, distance, converged, n_iter)
-        stuck = np.flatnonzero(~converged & (n_iter < self.max_iter))
+        GK = G @ kernel.gram(D)
+        nearest = np.argmax(to_host(GK), axis=1)
+        x = take_rows(D, nearest) if start is None else start - mean
+        found = self._search(kernel, D, G, x, xp.sum(GK * G, axis=1))
+        stuck = np.flatnonzero(~found.converged & (found.n_iter < self.max_iter))
         if stuck.size:
-            descent = Gradient(self.max_iter, self.tol, n_starts=self.n_starts)
-            other = descent.report(kernel, D, take_rows(G, stuck))
-            found = found.improve(stuck, other)
+            descent = Gradient(self.max_iter, self.tol, self.n_starts)
+            found = found.improve(stuck, descent.report(kernel, D, take_rows(G, stuck)))
         return replace(found, X=found.X + mean)
 
-    def _climb(
-        self, kernel: Any, D: Array, G: Array, x: Array, k: Array
-    ) -> tuple[Array, Array, np.ndarray, np.ndarray]:
-        """The iteration from the places x, where k(x, D) = k.
-
-        Returns where it ends, f there, whether it came to rest, and the steps.
-        """
+    def _way(self, kernel: Any, D: Array, G: Array, x: Array, k: Array) -> tuple[Array, Array]:
+        """To the weighted mean of the landmarks, where the sum of the weights is positive."""
         xp = namespace_of(D)
-        n = int(G.shape[0])
-        spread = float(xp.mean(row_norms_squared(D))) ** 0.5
-        converged, n_iter = np.zeros(n, dtype=bool), np.full(n, self.max_iter, dtype=np.intp)
-        # The rows still under way: place, image of the place, f, share of the full step to try.
-        rows = np.arange(n)
-        f = xp.sum(G * k, axis=1)
-        step = xp.ones_like(f)
-        finished = []
-        for iteration in range(self.max_iter):
-            w = G * kernel.slope(x, D, k)
-            total = xp.sum(w, axis=1)
-            uphill = total > self._EPSILON * xp.sum(xp.abs(w), axis=1)
-            total = xp.where(uphill, total, xp.ones_like(total))
-            move = step[:, None] * ((w @ D) / total[:, None] - x)
-            x_new = x + move
-            k_new = kernel.block(x_new, D)
-            f_new = xp.sum(G * k_new, axis=1)
-            better = uphill & (f_new > f)
-            x = xp.where(better[:, None], x_new, x)
-            k = xp.where(better[:, None], k_new, k)
-            f = xp.where(better, f_new, f)
-            step = xp.where(better, xp.ones_like(step), step / 2)
-            far = row_norms_squared(move) > (self.tol * spread) ** 2
-            going = to_host(uphill & far)
-            if not np.all(going):
-                done, on = np.flatnonzero(~going), np.flatnonzero(going)
-                finished.append((rows[done], take_rows(x, done), take_rows(f, done)))
-                converged[rows[done]] = to_host(uphill)[done]
-                n_iter[rows[done]] = iteration
-                rows = rows[on]
-                x, k, f, step, G = (take_rows(a, on) for a in (x, k, f, step, G))
-            if rows.size == 0:
-                break
-        finished.append((rows, x, f))
-        order = np.argsort(np.concatenate([rows for rows, _, _ in finished]))
-        x = take_rows(concatenate_rows([x for _, x, _ in finished]), order)
-        f = take_rows(concatenate_rows([f for _, _, f in finished]), order)
-        return x, f, converged, n_iter
+        w = G * kernel.slope(x, D, k)
+        total = xp.sum(w, axis=1)
+        uphill = total > self._EPSILON * xp.sum(xp.abs(w), axis=1)
+        total = xp.where(uphill, total, xp.ones_like(total))
+        return (w @ D) / total[:, None] - x, uphill
+
+    def _first_step(self, way: Array, spread: float) -> Array:
+        """The whole way."""
+        return namespace_of(way).ones_like(way[:, 0])
+
+    def _next_step(self, step: Array, better: Array, move: Array, turn: Array) -> Array:
+        """The whole way again, or half of what did not help."""
+        xp = namespace_of(step)
+        return xp.where(better, xp.ones_like(step), step / 2)

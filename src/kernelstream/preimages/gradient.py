@@ -1,24 +1,24 @@
-"""Gradient descent for pre-images of differentiable kernels."""
+"""Steepest descent for pre-images of differentiable kernels."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from kernelstream.arrays.namespaces import (
     Array,
-    like,
+    concatenate_rows,
     namespace_of,
     row_norms_squared,
     take_rows,
     to_host,
 )
 from kernelstream.kernels import Smoothness
-from kernelstream.preimages.base import Preimage, Report, check_search, remaining
+from kernelstream.preimages.base import Preimage, Report, non_negative
+from kernelstream.preimages.neighbours import Neighbours
 from kernelstream.serialization import stored
-from kernelstream.serialization.part import as_number
+from kernelstream.serialization.part import as_number, check_count
 
 
 @stored
@@ -27,8 +27,6 @@ class Gradient(Preimage):
 
     ``J(x) = k(x, x) − 2 Σ_k γ_k k(x, d_k)`` is the squared distance up to a constant. Each row has
     its own step, from the last two gradients (Barzilai and Borwein 1988), shortened until J falls.
-    With ``non_negative`` the step is ``x ← x ∘ (1 − η ∇J)``, cut at zero, as Honeine (2012) does
-    for images.
 
     Parameters
     ----------
@@ -36,19 +34,17 @@ class Gradient(Preimage):
         Most steps for a row.
     tol : float, default=1e-6
         A row is finished when it moves by less than ``tol`` times the root mean square distance of
-        the basis points from their mean.
-    non_negative : bool, default=False
-        Whether to keep every entry of x at zero or above. Entries that start at zero stay there.
-    step : float or None, default=None
-        A fixed step η for ``x ← x − η ∇J/2`` without any test, for comparison with papers. A row
-        that it drives beyond all numbers stays at its last place, and has not converged.
+        the landmarks from their mean.
     n_starts : int, default=1
-        Basis points that each row is started from, nearest first; the best end is kept.
+        Landmarks that each row is started from, nearest first; the best end is kept.
+    n_neighbours : int or None, default=None
+        With a number, each row is started from the answer of ``Neighbours(n_neighbours)`` as well
+        (Kim, Franz and Schölkopf 2003, section 4.2), for the kernels that both methods know.
 
     Notes
     -----
-    Works with every kernel of :mod:`kernelstream.kernels` but callables and rough Matérn kernels,
-    with sums and products. Where :class:`FixedPoint` works, it needs fewer steps.
+    Works with every kernel of :mod:`kernelstream.kernels` but callables and ``Categorical``, with
+    sums and products. Where :class:`FixedPoint` works, it needs fewer steps.
 
     Examples
     --------
@@ -68,108 +64,110 @@ class Gradient(Preimage):
         self,
         max_iter: int = 200,
         tol: float = 1e-6,
-        non_negative: bool = False,
-        step: float | None = None,
         n_starts: int = 1,
+        n_neighbours: int | None = None,
     ):
         self.max_iter = max_iter
         self.tol = tol
-        self.non_negative = non_negative
-        self.step = step
         self.n_starts = n_starts
+        self.n_neighbours = n_neighbours
 
     def check(self) -> None:
-        """Steps are counted, tolerance and step are numbers."""
-        check_search(self)
-        if self.step is not None and not 0 < as_number(self.step) < math.inf:
-            raise ValueError(f"step={self.step!r}; expected a positive number or None.")
+        """Raise ``ValueError`` unless steps and starts are counts and the tolerance is a number."""
+        if not (isinstance(self.max_iter, int | np.integer) and self.max_iter >= 0):
+            raise ValueError(f"max_iter={self.max_iter!r}; expected a whole number, 0 or more.")
+        if not as_number(self.tol) >= 0:
+            raise ValueError(f"tol={self.tol!r}; expected a number that is not negative.")
+        check_count(type(self).__name__, "n_starts", self.n_starts, none_allowed=False)
+        check_count(type(self).__name__, "n_neighbours", self.n_neighbours)
 
     def check_kernel(self, kernel: Any) -> None:
         """Only kernels whose gradient is known."""
         if kernel.smoothness == Smoothness.UNKNOWN:
             raise ValueError(
                 "preimages.Gradient needs a kernel whose gradient is known (all of "
-                "kernelstream.kernels but callables, Normalised, Categorical and Matern with nu "
-                f"up to 1 other than 0.5) and got {kernel!r}; use preimages.Ridge(), which works "
-                "with every kernel."
+                f"kernelstream.kernels but callables and Categorical) and got {kernel!r}; use "
+                "preimages.Ridge(), which works with every kernel."
             )
+        if self.n_neighbours is not None:
+            Neighbours(self.n_neighbours).check_kernel(kernel)
 
     def _solve(self, kernel: Any, D: Array, G: Array, start: Array | None) -> Report:
-        xp = namespace_of(D)
-        GK = G @ kernel.gram(D)
-        energy = xp.sum(GK * G, axis=1)
+        K = kernel.gram(D)
+        GK = G @ K
+        energy = namespace_of(D).sum(GK * G, axis=1)
         # |φ(d_j) − P|² = k(d_j, d_j) − 2 ⟨P, φ(d_j)⟩ + |P|²
         order = np.argsort(to_host(kernel.diag(D)[None, :] - 2 * GK), axis=1, kind="stable")
-        found: Report | None = None
-        for attempt in range(min(self.n_starts, int(D.shape[0]))):
-            x = take_rows(D, order[:, attempt]) if start is None or attempt else start
-            with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found
-                x, converged, n_iter = self._descend(kernel, D, G, x)
-            distance = remaining(kernel, x, D, G, energy)
-            if found is None:
-                found = Report(x, distance, converged, n_iter)
-                continue
-            better = distance < found.distance
-            won = to_host(better)
-            found = Report(
-                xp.where(better[:, None], x, found.X),
-                xp.where(better, distance, found.distance),
-                np.where(won, converged, found.converged),
-                np.where(won, n_iter, found.n_iter),
-            )
-        assert found is not None
+        starts = [take_rows(D, nearest) for nearest in order[:, : self.n_starts].T]
+        if start is not None:
+            starts[0] = start
+        elif self.n_neighbours is not None:
+            starts.insert(0, Neighbours(self.n_neighbours).solve(kernel, D, G)[0])
+        found, *others = (self._search(kernel, D, G, x, energy) for x in starts)
+        for other in others:
+            found = found.improve(np.arange(len(found.converged)), other)
         return found
 
-    def _descend(
-        self, kernel: Any, D: Array, G: Array, x: Array
-    ) -> tuple[Array, np.ndarray, np.ndarray]:
-        """Steps from the places x, all rows together; finished rows rest."""
+    def _search(self, kernel: Any, D: Array, G: Array, x: Array, energy: Array) -> Report:
+        """Steps from the places x, all rows together; a row that is finished leaves."""
         xp = namespace_of(D)
-        x = xp.where(x > 0, x, 0 * x) if self.non_negative else x
         spread = float(xp.mean(row_norms_squared(D - xp.mean(D, axis=0)))) ** 0.5
         n = int(G.shape[0])
-        n_iter = np.zeros(n, dtype=np.intp)
-        J = objective(kernel, D, G, x)
-        g = _gradient(kernel, D, G, x)
-        length = xp.sqrt(row_norms_squared(g))
-        length = xp.where(length > 0, length, xp.ones_like(length))
-        eta = 0.1 * (spread or 1.0) / length
-        active, at_rest = np.ones(n, dtype=bool), np.zeros(n, dtype=bool)
-        for _ in range(self.max_iter):
-            if not np.any(active):
-                break
-            if self.step is not None:
-                eta = 0 * eta + 0.5 * self.step
-            moved = x - eta[:, None] * g * (x if self.non_negative else xp.ones_like(x))
-            moved = xp.where(moved > 0, moved, 0 * moved) if self.non_negative else moved
-            J_new = objective(kernel, D, G, moved)
-            going = like(active, J)
-            better = going & (J_new < J if self.step is None else xp.isfinite(J_new))
-            change = xp.where(better[:, None], moved - x, 0 * x)
-            way = row_norms_squared(moved - x)
-            near = to_host(way <= (self.tol * spread) ** 2)
-            x, J = x + change, xp.where(better, J_new, J)
-            g_new = _gradient(kernel, D, G, x)
-            curvature = xp.sum(change * (g_new - g), axis=1)
-            eta = xp.where(
-                better & (curvature > 0),
-                row_norms_squared(change) / xp.where(curvature > 0, curvature, xp.ones_like(eta)),
-                xp.where(better, 2.0 * eta, 0.25 * eta),
-            )
-            g = g_new
-            n_iter[active] += 1
-            at_rest |= active & near
-            # Beyond all numbers there is no way on: a step that is tested shortens instead.
-            hopeless = xp.isnan(way) if self.step is None else ~better
-            active &= ~near & ~to_host(hopeless)
-        return x, at_rest, n_iter
+        converged, n_iter = np.zeros(n, dtype=bool), np.full(n, self.max_iter, dtype=np.intp)
+        rows, finished = np.arange(n), []
+        k = kernel.block(x, D)
+        J = objective(kernel, G, x, k)
+        with np.errstate(over="ignore", invalid="ignore"):  # a step to infinity does not help
+            way, sure = self._way(kernel, D, G, x, k)
+            step = self._first_step(way, spread)
+            for iteration in range(self.max_iter):
+                move = step[:, None] * way
+                k_new = kernel.block(x + move, D)
+                J_new = objective(kernel, G, x + move, k_new)
+                better = sure & (J_new < J)
+                squared = row_norms_squared(move)
+                move = xp.where(better[:, None], move, 0 * x)
+                x, k = x + move, xp.where(better[:, None], k_new, k)
+                J = xp.where(better, J_new, J)
+                going = to_host(sure & (squared > (self.tol * spread) ** 2))
+                if not np.all(going):
+                    done, on = np.flatnonzero(~going), np.flatnonzero(going)
+                    finished.append((rows[done], take_rows(x, done), take_rows(J, done)))
+                    converged[rows[done]] = to_host(sure & xp.isfinite(squared))[done]
+                    n_iter[rows[done]] = iteration
+                    rows, kept = rows[on], (x, k, J, step, way, G, better, move)
+                    x, k, J, step, way, G, better, move = (take_rows(a, on) for a in kept)
+                if rows.size == 0:
+                    break
+                before = way
+                way, sure = self._way(kernel, D, G, x, k)
+                step = self._next_step(step, better, move, before - way)
+        finished.append((rows, x, J))
+        order = np.argsort(np.concatenate([rows for rows, _, _ in finished]))
+        x = take_rows(concatenate_rows([x for _, x, _ in finished]), order)
+        J = take_rows(concatenate_rows([J for _, _, J in finished]), order)
+        return Report(x, non_negative(J + energy), converged, n_iter)
+
+    def _way(self, kernel: Any, D: Array, G: Array, x: Array, k: Array) -> tuple[Array, Array]:
+        """Where to go from x, and whether that is known: against the gradient of J."""
+        way = 2.0 * kernel.gradient_of_sum(x, D, G, k) - kernel.gradient_of_diagonal(x)
+        return way, namespace_of(k).isfinite(k[:, 0])
+
+    def _first_step(self, way: Array, spread: float) -> Array:
+        """A tenth of the spread of the landmarks."""
+        xp = namespace_of(way)
+        length = xp.sqrt(row_norms_squared(way))
+        return 0.1 * (spread or 1.0) / xp.where(length > 0, length, xp.ones_like(length))
+
+    def _next_step(self, step: Array, better: Array, move: Array, turn: Array) -> Array:
+        """The step of Barzilai and Borwein; ``turn`` is the change of the gradient."""
+        xp = namespace_of(step)
+        curvature = xp.sum(move * turn, axis=1)
+        curved = xp.where(curvature > 0, curvature, xp.ones_like(step))
+        otherwise = xp.where(better, 2.0 * step, 0.25 * step)
+        return xp.where(curvature > 0, row_norms_squared(move) / curved, otherwise)
 
 
-def objective(kernel: Any, D: Array, G: Array, x: Array) -> Array:
-    """``|φ(x) − P|²`` less ``|P|²``."""
-    xp = namespace_of(x)
-    return kernel.diag(x) - 2.0 * xp.sum(G * kernel.block(x, D), axis=1)
-
-
-def _gradient(kernel: Any, D: Array, G: Array, x: Array) -> Array:
-    return kernel.gradient_of_diagonal(x) - 2.0 * kernel.gradient_of_sum(x, D, G)
+def objective(kernel: Any, G: Array, x: Array, k: Array) -> Array:
+    """``|φ(x) − P|²`` less ``|P|²``, where k = k(x, D)."""
+    return kernel.diag(x) - 2.0 * namespace_of(x).sum(G * k, axis=1)

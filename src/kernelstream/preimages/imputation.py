@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -43,16 +43,6 @@ class Repaired:
     trust: np.ndarray
     converged: np.ndarray
     n_iter: np.ndarray
-
-    def put(self, index: np.ndarray, other: Repaired) -> None:
-        """Write the rows of another report over those of this one."""
-        for name in ("X", "model", "trust", "converged", "n_iter"):
-            getattr(self, name)[index] = getattr(other, name)
-
-    def take(self, index: np.ndarray) -> Repaired:
-        """Some of the rows."""
-        names = ("X", "model", "trust", "converged", "n_iter")
-        return Repaired(*(getattr(self, name)[index] for name in names))
 
 
 def repair(
@@ -131,23 +121,22 @@ def impute(
     A step of expectation and maximization, or of iteratively reweighted least squares where the
     weights follow the residuals (``loss="robust"``).
     """
-    trust = known.astype(float)
+    z, model, trust = start.copy(), project(start), known.astype(float)
     # Where nothing is missing and all is trusted there is nothing to search for.
     converged = np.all(known, axis=1) & (loss == "squared")
-    found = Repaired(start, project(start), trust, converged, np.ones(len(X), dtype=int))
+    n_iter = np.ones(len(X), dtype=int)
     rows = np.flatnonzero(~converged)
     for step in range(2, max_iter + 1):
         if not len(rows):
             break
-        now = found.take(rows)
-        trust = weights_of(X[rows], now.model, known[rows], unit, loss)
-        z = trust * X[rows] + (1.0 - trust) * now.model
-        moved = np.sqrt(np.mean(((z - now.X) / unit) ** 2, axis=1))
-        converged, n_iter = moved <= tol, np.full(len(rows), step)
-        found.put(rows, Repaired(z, project(z), trust, converged, n_iter))
-        rows = rows[~converged]
+        w = weights_of(X[rows], model[rows], known[rows], unit, loss)
+        filled = w * X[rows] + (1.0 - w) * model[rows]
+        near = np.sqrt(np.mean(((filled - z[rows]) / unit) ** 2, axis=1)) <= tol
+        z[rows], model[rows], trust[rows] = filled, project(filled), w
+        converged[rows], n_iter[rows] = near, step
+        rows = rows[~near]
     # Missing values come from the last reconstruction, that of the rows which are returned.
-    return replace(found, X=found.trust * X + (1.0 - found.trust) * found.model)
+    return Repaired(trust * X + (1.0 - trust) * model, model, trust, converged, n_iter)
 
 
 def known_entries(X: np.ndarray, mask: np.ndarray | None) -> np.ndarray:

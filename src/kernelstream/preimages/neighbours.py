@@ -26,11 +26,10 @@ RANK_FLOOR = 1e-3  # of the largest variance: directions below say more about no
 class Neighbours(Preimage):
     """Distances in input space to the nearest points, from those in feature space, then a place.
 
-    For a kernel of the distance, ``|P − φ(d_j)|²`` tells what ``|x − d_j|²`` would be; for a
-    polynomial of odd degree, ``⟨P, φ(d_j)⟩`` tells ``x·d_j``. With these distances to the nearest
-    points, x is found by classical multidimensional scaling: in the space of the n neighbours,
-    centred, ``x = x̄ + Xᵀ (X Xᵀ)⁺ ½ (d₀² − d²)`` (Kwok and Tsang, eq. 14), where ``d₀²`` are the
-    squared distances of the neighbours to their mean.
+    For a kernel of the distance, ``|P − φ(d_j)|²`` determines what ``|x − d_j|²`` would be. With
+    these distances to the nearest points, x is found by classical multidimensional scaling: in the
+    space of the n neighbours, centered, ``x = x̄ + Xᵀ (X Xᵀ)⁺ ½ (d₀² − d²)`` (Kwok and Tsang,
+    eq. 14), where ``d₀²`` are the squared distances of the neighbours to their mean.
 
     Parameters
     ----------
@@ -39,8 +38,8 @@ class Neighbours(Preimage):
 
     Notes
     -----
-    Works with RBF, Exponential, Matern, Linear, and Polynomial of odd degree. One product of (n, m)
-    by m, then a small eigenvalue problem a row.
+    Works with RBF, Exponential and Matern. One product of (n, m) by m, then a small eigenvalue
+    problem for each row.
 
     References
     ----------
@@ -69,8 +68,8 @@ class Neighbours(Preimage):
         if not kernel.invertible:
             raise ValueError(
                 "preimages.Neighbours needs a kernel whose value tells the distance of its "
-                "arguments (RBF, Exponential, Matern, Linear, Polynomial of odd degree) and got "
-                f"{kernel!r}; use preimages.Ridge(), which works with every kernel."
+                f"arguments (RBF, Exponential, Matern) and got {kernel!r}; use preimages.Ridge(), "
+                "which works with every kernel."
             )
 
     def _solve(self, kernel: Any, D: Array, G: Array, start: Array | None) -> Report:

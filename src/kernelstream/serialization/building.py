@@ -7,6 +7,7 @@ passes, which see plain arrays and trust their shapes, are never given what was 
 from __future__ import annotations
 
 import inspect
+import itertools
 import math
 from typing import Any
 
@@ -30,18 +31,17 @@ DEEPEST = 100
 
 def require_shallow(tree: Any) -> None:
     """Raise where a tree has more levels than any model: each takes a call to go through."""
-    level, depth = [tree], 0
-    while level:
-        depth += 1
-        if depth > DEEPEST:
-            raise ValueError(f"something in it is nested more than {DEEPEST} levels deep")
-        inside: list[Any] = []
-        for node in level:
-            if isinstance(node, dict):
-                inside.extend(node.values())
-            elif isinstance(node, list):
-                inside.extend(node)
-        level = inside
+    level = [tree]
+    for _ in range(DEEPEST):
+        inside = [
+            node.values() if isinstance(node, dict) else node
+            for node in level
+            if isinstance(node, dict | list)
+        ]
+        level = list(itertools.chain.from_iterable(inside))
+        if not level:
+            return
+    raise ValueError(f"something in it is nested more than {DEEPEST} levels deep")
 
 
 class Building:
@@ -55,7 +55,7 @@ class Building:
         values = {}
         for name, node in tree.items():
             with_states = isinstance(node, dict) and "state" in node
-            values[name] = self._state(node, Sizes()) if with_states else self._free(node)
+            values[name] = self._state(node, Sizes()) if with_states else self._value(node)
         if self._left:
             raise ValueError(f"tensors that belong to nothing: {sorted(self._left)[:3]}")
         return values
@@ -102,7 +102,7 @@ class Building:
         kind = STORED.get(node["part"]) if isinstance(node["part"], str) else None
         if kind is None or not issubclass(kind, Part):
             raise ValueError(f"there is no part {node['part']!r}")
-        values = {name: self._free(value) for name, value in mapping(node["params"]).items()}
+        values = {name: self._value(value) for name, value in mapping(node["params"]).items()}
         if unknown := set(values) - set(inspect.signature(kind).parameters):
             raise ValueError(f"{node['part']} has no parameters {sorted(unknown)}")
         part = kind(**values)
@@ -124,61 +124,55 @@ class Building:
             if field not in fields:
                 continue  # one with a default, or the class will say that it is missing
             try:
-                inside = Sizes() if what.apart else sizes
-                values[field] = self._declared(fields[field], what, inside, own)
+                inside = Sizes() if "apart" in what.words else sizes
+                values[field] = self._value(fields[field], what, inside, own)
             except ValueError as problem:
                 raise ValueError(f"{name}.{field}: {problem}") from None
         state = kind(**values)
-        check = getattr(state, "check", None)
-        if check is not None:
-            try:
-                check(sizes)
-            except ValueError as problem:
-                raise ValueError(f"{name}: {problem}") from None
+        try:
+            if hasattr(state, "check"):
+                state.check(sizes)
+        except ValueError as problem:
+            raise ValueError(f"{name}: {problem}") from None
         return state
 
-    def _declared(self, node: Any, what: Declaration, sizes: Sizes, own: Sizes) -> Any:
-        """A value in a place for which something was declared."""
+    def _value(
+        self, node: Any, what: Declaration | None = None, sizes: Any = None, own: Any = None
+    ) -> Any:
+        """A value, as declared; parameters of parts are not: whoever takes one has to look at it.
+
+        ``sizes`` are the numbers that names of dimensions stand for, in the model and in this
+        state.
+        """
         if not isinstance(node, dict) or "float" in node:
             value = scalar(node)
-            check_scalar(what, value, sizes)
+            if what is not None:
+                check_scalar(what, value, sizes)
             return value
         if "tuple" in node:
             require_keys(node, "tuple")
-            items = node["tuple"]
-            each = what.items
-            if each is None or not isinstance(items, list):
+            items, each = node["tuple"], None if what is None else what.items
+            if not isinstance(items, list):
+                raise ValueError("a tuple that is none")
+            if what is not None and each is None:
                 raise ValueError(f"a tuple in the place of {what}")
-            if isinstance(each, tuple):
-                if len(each) != len(items):
-                    raise ValueError(f"{len(items)} values in the place of {what}")
-            else:
-                each = (each,) * len(items)
-            pairs = zip(items, each, strict=True)
-            return tuple(self._declared(item, of_item, sizes, own) for item, of_item in pairs)
+            declared = each if isinstance(each, tuple) else (each,) * len(items)
+            if len(declared) != len(items):
+                raise ValueError(f"{len(items)} values in the place of {what}")
+            pairs = zip(items, declared, strict=True)
+            return tuple(self._value(item, one, sizes, own) for item, one in pairs)
         if "tensor" in node or "csr" in node:
             array = self._array(node) if "tensor" in node else self._csr(node)
-            check_array(what, array, sizes, own)
+            if what is not None:
+                check_array(what, array, sizes, own)
             return array
-        value = self._part(node) if "part" in node else self._state(node, sizes)
-        kinds = tuple(kind for kind in what.types if isinstance(kind, type))
-        anything = Any in what.types and not what.kind and not isinstance(value, Part)
-        if not anything and not isinstance(value, kinds):
+        if what is None or "part" in node:
+            value = self._part(node)
+        else:
+            value = self._state(node, sizes)
+        if what is not None and not what.allows(value):
             raise ValueError(f"a {type(value).__name__} in the place of {what}")
         return value
-
-    def _free(self, node: Any) -> Any:
-        """A parameter: whoever takes it has to look at it."""
-        if not isinstance(node, dict) or "float" in node:
-            return scalar(node)
-        if "tuple" in node:
-            require_keys(node, "tuple")
-            if not isinstance(node["tuple"], list):
-                raise ValueError("a tuple that is none")
-            return tuple(map(self._free, node["tuple"]))
-        if "tensor" in node:
-            return self._array(node)
-        return self._csr(node) if "csr" in node else self._part(node)
 
 
 def scalar(node: Any) -> Any:

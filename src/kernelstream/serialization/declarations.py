@@ -107,10 +107,11 @@ class Declaration:
     def _or_none(self) -> str:
         return " or null" if None in self.types else ""
 
-    @property
-    def apart(self) -> bool:
-        """Whether dimensions inside have nothing to do with those around."""
-        return "apart" in self.words
+    def allows(self, value: Any) -> bool:
+        """Whether a part or a state is of one of the types; a part has to be named by its type."""
+        if Any in self.types and not self.kind and not isinstance(value, Part):
+            return True
+        return isinstance(value, tuple(kind for kind in self.types if isinstance(kind, type)))
 
 
 def _type_name(kind: Any) -> str:
@@ -189,11 +190,6 @@ class Sizes(dict[str, int]):
         """Let a name stand for a number, or find that it stands for another."""
         if self.setdefault(name, size) != size:
             raise ValueError(f"{size} {name} here, {self[name]} elsewhere in the file")
-
-    def same(self, one: str, other: str) -> None:
-        """Two names stand for the same number, where both are used."""
-        if one in self and other in self and self[one] != self[other]:
-            raise ValueError(f"{self[one]} {one}, and {self[other]} {other}")
 
 
 def check_array(what: Declaration, array: Any, sizes: Sizes, own: Sizes) -> None:

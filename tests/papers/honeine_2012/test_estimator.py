@@ -239,18 +239,3 @@ def test_a_full_dictionary_is_said_once_and_moves_where_that_is_wanted() -> None
         "ij,ij->i", (k := moving.kernel_(late, D)), np.linalg.solve(moving.kernel_(D), k.T).T
     )
     assert missed.mean() < 0.2
-
-
-def test_the_variance_curve_is_that_of_the_functions_at_each_time() -> None:
-    """Eq. (23), over all rows, future ones included."""
-    X, times = banana(400), [20, 100, 400]
-    model = OnlineKernelPCA(2, gamma=2.0, nu=0.2)
-    curve = model.variance_curve(X, times)
-    assert curve.shape == (3, 2) and model.n_samples_seen_ == 400
-    for t, found in zip(times, curve, strict=True):
-        then = OnlineKernelPCA(2, gamma=2.0, nu=0.2).partial_fit(X[:t])
-        psi = then.kernel_(X, then.basis_points_) @ then.dual_coef_
-        np.testing.assert_allclose(found, (psi**2).mean(axis=0) - psi.mean(axis=0) ** 2, rtol=1e-8)
-    for wrong in ([0], [5, 5], [500], [1.5], []):
-        with pytest.raises(ValueError, match="whole numbers that increase"):
-            OnlineKernelPCA(2, gamma=2.0).variance_curve(X, wrong)

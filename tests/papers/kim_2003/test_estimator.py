@@ -128,15 +128,6 @@ def test_linear_kernel_finds_pca() -> None:
     np.testing.assert_allclose(back, exact.inverse_transform(exact.transform(X)), atol=0.05)
 
 
-def test_batch_updates_find_kernel_pca() -> None:
-    X = toy(200)
-    model = KernelHebbianPCA(2, gamma=2.0, update="batch", n_epochs=500, tol=1e-10, random_state=0)
-    model.fit(X)
-    exact = KernelPCA(2, kernel="rbf", gamma=2.0).fit(X)
-    assert model.converged_
-    assert metrics.direction_cosines(model, exact).min() > 0.9999
-
-
 def test_fit_depends_on_the_seed_and_nothing_else() -> None:
     X = toy(100)
     one, same, other = (
@@ -192,7 +183,6 @@ def test_save_and_load(stream: bool, tmp_path: Path) -> None:
     [
         ({"n_epochs": 0}, "n_epochs"),
         ({"tol": -1.0}, "tol"),
-        ({"update": "stochastic"}, "update"),
         ({"init": "nowhere"}, "init"),
         ({"schedule": "fast"}, "schedule"),
         ({"cache_bytes": 1.5}, "cache_bytes"),

@@ -272,7 +272,7 @@ def test_weights_of_rows_scale_the_step() -> None:
         (dict(weights=[1.0, -1.0]), "must be positive"),
         (dict(beta=1.5), "forgetting must be a number between 0 and 1"),
         (dict(n_components=None), "n_components must be an integer"),
-        (dict(method="lms", eta=schedules.EigenvalueAnnealed()), "a step for each component"),
+        (dict(method="lms", eta=schedules.AutomaticRate()), "a step for each component"),
         (dict(delta=1.5), "delta must be a number between 0 and 1"),
     ],
 )

@@ -197,50 +197,6 @@ class OnlineKernelPCA(PaperMethod):
         dictionary = landmarks.Distance(self.nu, self.max_points, self.exchange)
         return landmarks.resolve(dictionary), trackers.resolve(rule)
 
-    def variance_curve(self, X: Any, times: Any) -> np.ndarray:
-        """Learn the rows of a stream, and what the functions explain of all of them on the way.
-
-        Eq. (23): at each time t, Var_x(ψ_j(x)) over all rows, future ones included, for the unit
-        functions in the order of the model. Their sum is the cumulative variance of the paper's
-        figures 2 and 5.
-
-        Parameters
-        ----------
-        X : array of shape (n, d), dense or CSR
-            The next rows of the stream; they are learned.
-        times : array of int
-            Numbers of rows of X after which to look, increasing, from 1 to n.
-
-        Returns
-        -------
-        array of shape (len(times), r)
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from kernelstream.papers import OnlineKernelPCA
-        >>> X = np.random.default_rng(0).normal(size=(2000, 2)) * [1, 0.3]
-        >>> model = OnlineKernelPCA(2, gamma=0.3, nu=0.1, random_state=0)
-        >>> curve = model.variance_curve(X, [5, 500, 2000])
-        >>> bool(curve[0].sum() < curve[2].sum())
-        True
-        """
-        n = int(X.shape[0])
-        moments = np.asarray(times)
-        whole = moments.ndim == 1 and len(moments) > 0 and moments.dtype.kind in "iu"
-        if not whole or moments[0] < 1 or moments[-1] > n or np.any(np.diff(moments) < 1):
-            raise ValueError(
-                f"times must be whole numbers that increase, from 1 to the {n} rows; got {times!r}."
-            )
-        curve, start = [], 0
-        for stop in map(int, moments):
-            self.partial_fit(X[start:stop])
-            curve.append(to_host(self.transform(X)).var(axis=0))
-            start = stop
-        if start < n:
-            self.partial_fit(X[start:])
-        return np.array(curve)
-
     def bounds(self, eigenvalues: Any = None) -> ReducedOrderBounds:
         """The paper's Lemma 3, Theorem 4 and Theorem 5 for the model as it is, as numbers.
 

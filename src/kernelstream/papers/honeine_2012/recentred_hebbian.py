@@ -23,16 +23,13 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from kernelstream import trackers
-from kernelstream.arrays import Array, like, to_float64, to_host
-from kernelstream.papers import schedules
-from kernelstream.papers.kim_2003.hebbian import Hebbian, recursion
+from kernelstream.arrays import Array, like, to_host
+from kernelstream.papers.kim_2003.hebbian import Hebbian
 from kernelstream.papers.schedules import Schedule
 from kernelstream.papers.sequential import (
-    PASS_ROWS,
     SequentialState,
     combined,
     extended,
-    require_bounded,
 )
 from kernelstream.serialization import stored
 
@@ -121,79 +118,56 @@ class RecentredHebbian(Hebbian, trackers.Tracker[RecentredState]):
         admitted: tuple[int, ...],
         points: Array | None = None,
     ) -> RecentredState:
-        """Learn rows as they are, one after the other; the block is cut where a component starts.
+        """Learn rows as they are, one after the other.
 
-        Components that start at once with the basis take the sums of its coordinates.
+        What the rule needs of the landmarks is ``f``: it takes their place in the calls below.
         """
-        assert points is not None  # needs_points
         f = coefficient_sums(to_host(points))
-        r, first_new = (int(n) for n in reversed(state.V.shape))
-        if state.time == 0:
-            state = replace(state, sums=padded_like(f[:first_new], r))
-        Z = to_float64(Z)
-        state = self.pad(state, int(Z.shape[1]))
-        w = np.ones(Z.shape[0]) if weights is None else to_host(weights)
-        start = 0
-        for coordinate, row in enumerate(admitted, first_new):
-            if coordinate >= r:
-                break
-            state = self._recentred(state, Z[start:row, :], w[start:row], f)
-            V, sums = array_namespace(state.V).asarray(state.V, copy=True), state.sums.copy()
-            V[coordinate, coordinate], sums[coordinate] = 1.0, f[coordinate]
-            state, start = replace(state, V=V, sums=sums), row
-        return self._recentred(state, Z[start:, :], w[start:], f)
+        if state.time == 0:  # the sums of components that start with the landmarks: Vᵀ f
+            known = to_host(state.V)
+            state = replace(state, sums=known.T @ f[: len(known)])
+        return super().update(state, Z, weights, admitted, f)
 
-    def _recentred(
-        self, state: RecentredState, Z: Array, weights: np.ndarray, f: np.ndarray
+    def _start(  # type: ignore[override]
+        self, state: RecentredState, coordinate: int, points: Array | None
     ) -> RecentredState:
-        xp = array_namespace(Z)
-        schedule = schedules.resolve(self.schedule)
-        V, s, variances = state.V, state.sums, state.variances.copy()
-        mean, weight, time, n_shortened = state.mean, state.weight, state.time, state.n_shortened
-        for start in range(0, int(Z.shape[0]), PASS_ROWS):
-            rows = Z[start : min(start + PASS_ROWS, int(Z.shape[0])), :]
-            n, w = int(rows.shape[0]), weights[start : start + PASS_ROWS]
-            so_far = weight + np.cumsum(w)
-            total = like(weight * mean, rows)[None, :] + xp.cumulative_sum(
-                rows * like(w, rows)[:, None], axis=0
-            )
-            means = total / like(so_far, rows)[:, None]
-            read = rows - means
-            back = -to_host(xp.sum(means * read, axis=1))  # what the sums s are read with
-            written = to_host(rows) @ f[: int(rows.shape[1])]  # 1ᵀβ
-            G = to_host(xp.matrix_transpose(V) @ xp.matrix_transpose(read)) + np.outer(s, back)
-            K = to_host(read @ xp.matrix_transpose(rows)) + np.outer(back, written)
-            steps = schedule.steps(time + 1, n) * w
-            T, S, shortened = recursion(
-                np.ascontiguousarray(G),
-                np.ascontiguousarray(K),
-                steps,
-                time,
-                variances,
-                schedule,
-                self.guard,
-            )
-            V = combined(V, rows, T, S)
-            s = T @ s + S @ written
-            mean, weight = to_host(means[-1, :]).copy(), float(so_far[-1])
-            time, n_shortened = time + n, n_shortened + shortened
-        require_bounded(type(self).__name__, V, self.guard)
-        if not state.n_shortened:
-            self.warn_of(n_shortened)
+        assert points is not None
+        started, sums = super()._start(state, coordinate, points), state.sums.copy()
+        sums[coordinate] = points[coordinate]
+        return replace(started, sums=sums)
+
+    def _pass(  # type: ignore[override]
+        self,
+        state: RecentredState,
+        rows: Array,
+        w: np.ndarray,
+        schedule: Schedule,
+        points: Array | None,
+    ) -> RecentredState:
+        assert points is not None
+        xp = array_namespace(rows)
+        so_far = state.weight + np.cumsum(w)
+        total = like(state.weight * state.mean, rows)[None, :] + xp.cumulative_sum(
+            rows * like(w, rows)[:, None], axis=0
+        )
+        means = total / like(so_far, rows)[:, None]
+        read = rows - means
+        back = -to_host(xp.sum(means * read, axis=1))  # what the sums s are read with
+        written = to_host(rows) @ points[: int(rows.shape[1])]  # 1ᵀβ
+        G = to_host(xp.matrix_transpose(state.V) @ xp.matrix_transpose(read))
+        K = to_host(read @ xp.matrix_transpose(rows)) + np.outer(back, written)
+        learned, T, S = self.advance(state, G + np.outer(state.sums, back), K, w, schedule)
         return replace(
-            state,
-            V=V,
-            sums=s,
-            variances=variances,
-            mean=mean,
-            weight=weight,
-            time=time,
-            n_shortened=n_shortened,
+            learned,
+            V=combined(state.V, rows, T, S),
+            sums=T @ state.sums + S @ written,
+            mean=to_host(means[-1, :]).copy(),
+            weight=float(so_far[-1]),
         )
 
     def pad(self, state: RecentredState, rank: int) -> RecentredState:
         """Neither components nor mean have a part in the new coordinates yet."""
-        return replace(state, V=extended(state.V, rank), mean=padded_like(state.mean, rank))
+        return replace(state, V=extended(state.V, rank), mean=extended(state.mean, rank))
 
     def rebase(self, state: RecentredState, T: Array) -> tuple[RecentredState, None]:  # type: ignore[override]
         """V ← T V; the sums of the coefficients stay, so that the functions do."""
@@ -215,11 +189,3 @@ def coefficient_sums(points: np.ndarray) -> np.ndarray:
     if points.shape[0] == points.shape[1]:
         return np.linalg.solve(points, ones)
     return np.linalg.lstsq(points, ones, rcond=None)[0]
-
-
-def padded_like(values: np.ndarray, size: int) -> np.ndarray:
-    """The values, with zeros behind them or without the last ones, to a given number."""
-    padded_values = np.zeros(size)
-    kept = values[:size]
-    padded_values[: len(kept)] = kept
-    return padded_values

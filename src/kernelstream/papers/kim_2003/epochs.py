@@ -1,4 +1,4 @@
-"""Kernel Hebbian algorithm in epochs over a finite set: dual coefficients, batch, convergence.
+"""Kernel Hebbian algorithm in epochs over a finite set: dual coefficients, convergence.
 
 Kim, Franz and Schölkopf, "Kernel Hebbian algorithm for iterative kernel principal component
 analysis" (MPI technical report 109, 2003). Components are expanded in the l mapped rows,
@@ -25,7 +25,6 @@ The rows and their kernel matrix are in ``gram.py``.
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass, replace
 
 import array_api_compat
@@ -44,7 +43,7 @@ from kernelstream.arrays import (
 from kernelstream.papers.kim_2003.gram import KernelMatrix, Means, tiles
 from kernelstream.papers.kim_2003.hebbian import recursion
 from kernelstream.papers.schedules import Schedule
-from kernelstream.papers.sequential import require_bounded
+from kernelstream.papers.sequential import require_bounded, warn_of_shortened
 
 _LOOK_EVERY = 5  # epochs between two looks at how far the components moved
 # A residual |Cv − λv| leaves an angle of sin θ ≤ |Cv − λv| / gap to the eigenvector (Davis and
@@ -191,43 +190,6 @@ def sums(A: Array, means: Means) -> tuple[np.ndarray, np.ndarray]:
     return to_host(array_namespace(A).sum(A, axis=1)), to_host(A @ like(means.column, A))
 
 
-def batch_update(
-    data: KernelMatrix,
-    means: Means,
-    state: Expansion,
-    schedule: Schedule,
-    watched: Array | None = None,
-    guard: bool = True,
-) -> tuple[Expansion, np.ndarray | None]:
-    """The expected update over all rows at once: batch KHA.
-
-    The mean over j of eq. (10) is ``A + η (Y − LT[Y Yᵀ] A) / l`` with ``Y = A K̃``: one product
-    with the kernel matrix and no noise, but one update a pass instead of l.
-    """
-    xp = array_namespace(state.A)
-    r = int(state.A.shape[0])
-    both = state.A if watched is None else xp.concat([state.A, watched], axis=0)
-    outputs = means.centred(both, data.products(both))
-    Y = outputs[:r, :]
-    weighted = Y * like(data.weights / data.n_rows, Y)[None, :]
-    C = to_host(weighted @ xp.matrix_transpose(Y))  # covariance of the outputs
-    variances = np.diag(C).copy()
-    eta = np.full(r, float(schedule.steps(state.time + 1, 1)[0]))
-    # |C| bounds every direction in which the update moves: no longer step can be sure to shorten
-    # what is too long.
-    longest = np.inf
-    if guard:
-        longest = 1.0 / max(float(np.linalg.eigvalsh(C)[-1]), np.finfo(float).tiny)
-    if schedule.per_component:
-        unit = 1.0 if schedule.relative else float(np.linalg.norm(variances))
-        eta *= np.divide(unit, variances, out=np.full(r, np.inf), where=variances > 0)
-    n_shortened = state.n_shortened + int(not schedule.per_component and np.any(eta > longest))
-    change = weighted - like(np.tril(C), Y) @ state.A
-    A = state.A + like(np.minimum(eta, longest), Y)[:, None] * change
-    after = Expansion(A, variances, state.time + 1, n_shortened)
-    return after, None if watched is None else to_host(xp.sum(outputs[r:, :] * watched, axis=1))
-
-
 def learn(
     data: KernelMatrix,
     state: Expansion,
@@ -236,7 +198,6 @@ def learn(
     n_epochs: int,
     tol: float,
     seed: int,
-    batch: bool = False,
     guard: bool = True,
     ritz: bool = True,
 ) -> tuple[Expansion, int, Solution]:
@@ -253,7 +214,7 @@ def learn(
 
     Each epoch has its own random order, a function of the seed.
     """
-    schedule = schedule.repeated(1 if batch else data.n_rows)
+    schedule = schedule.repeated(data.n_rows)
     change, epoch, before = np.inf, 0, state.A
     found: Solution | None = None
     while epoch < n_epochs:
@@ -264,21 +225,12 @@ def learn(
             found, change = None, np.inf
         watched = state.A - before if epoch > 0 and epoch % _LOOK_EVERY == 0 else None
         before = state.A
-        if batch:
-            state, moved = batch_update(data, means, state, schedule, watched, guard)
-        else:
-            order = generator(seed, "epoch", epoch).permutation(data.n_rows)
-            state, moved = sample_epoch(data, means, state, schedule, order, watched, guard)
-        require_bounded("KernelHebbianPCA", state.A, guard)
+        order = generator(seed, "epoch", epoch).permutation(data.n_rows)
+        state, moved = sample_epoch(data, means, state, schedule, order, watched, guard)
+        require_bounded("KernelHebbianPCA", state.A)
         change = change if moved is None else float(moved.max())
         epoch += 1
-    if state.n_shortened:
-        warnings.warn(
-            f"The step was too long for the energy of the rows in {state.n_shortened} updates "
-            "(the rule might diverge) and was shortened. Use a smaller step, or schedule='auto'.",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+    warn_of_shortened("KernelHebbianPCA", 0, state.n_shortened)
     if found is None:
         found = solution(data, means, state, ritz)
     if not ritz:

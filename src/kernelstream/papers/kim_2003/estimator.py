@@ -20,7 +20,7 @@ from kernelstream.papers.kim_2003 import epochs
 from kernelstream.papers.kim_2003.expansion import ExpansionChain, SemiOnlineHebbian
 from kernelstream.papers.kim_2003.gram import KernelMatrix
 from kernelstream.papers.kim_2003.hebbian import Hebbian
-from kernelstream.serialization import as_number, check_choice, check_count, stored
+from kernelstream.serialization import as_number, check_count, stored
 from kernelstream.stream import Rows, Stream
 
 
@@ -56,9 +56,6 @@ class KernelHebbianPCA(PaperMethod):
         ``fit`` stops when the squared change of every component (a unit vector of the feature
         space) over an epoch is smaller than this, which it looks at every fifth epoch, and the
         residuals are small enough. (The paper says *larger*, by mistake.)
-    update : "sample" or "batch"
-        Whether every row is an update, or every epoch one with the mean over all rows (batch KHA:
-        no noise, but slow).
     init : "rows", "points", int or array of shape (r, l)
         Where the components start in ``partial_fit``: at the first independent rows, at random
         points near the data (the paper's ``w_i(0) = φ(x_i(0))``), or, for very local Gaussian
@@ -145,7 +142,6 @@ class KernelHebbianPCA(PaperMethod):
         n_epochs: int = 100,
         tol: float = 1e-6,
         center: bool | str = True,
-        update: str = "sample",
         init: Any = "rows",
         guard: bool = True,
         ritz: bool = True,
@@ -162,7 +158,6 @@ class KernelHebbianPCA(PaperMethod):
         self.n_epochs = n_epochs
         self.tol = tol
         self.center = center  # type: ignore[assignment]
-        self.update = update
         self.init = init
         self.guard = guard
         self.ritz = ritz
@@ -245,7 +240,6 @@ class KernelHebbianPCA(PaperMethod):
             self.n_epochs,
             self.tol,
             chain.seed,
-            self.update == "batch",
             self.guard,
             self.ritz,
         )
@@ -327,7 +321,6 @@ class KernelHebbianPCA(PaperMethod):
             raise ValueError(
                 f"cache_bytes must be a non-negative integer, got {self.cache_bytes!r}."
             )
-        check_choice("update", self.update, ("sample", "batch"))
         if not isinstance(self.ritz, bool | np.bool_):
             raise ValueError(f"ritz must be True or False, got {self.ritz!r}.")
         start: dict[Any, Any] = {"rows": None, "points": self.n_components}

@@ -32,11 +32,12 @@ from kernelstream.arrays import (
     to_host,
 )
 from kernelstream.papers import schedules
-from kernelstream.papers.kim_2003.hebbian import Hebbian, recursion
+from kernelstream.papers.kim_2003.hebbian import Hebbian
 from kernelstream.papers.sequential import (
     column_norms,
     extended,
     require_bounded,
+    warn_of_shortened,
 )
 from kernelstream.serialization import stored
 from kernelstream.stream import Chain, State
@@ -112,11 +113,10 @@ class ExpansionChain(Chain):
             a, B = mean_shares(moments.weight, w, isinstance(rule, SemiOnlineHebbian))
             H = H - B
         G, K = block.centered(V, mu, H, a)
-        schedule, variances = schedules.resolve(rule.schedule), known.variances.copy()
-        steps = schedule.steps(known.time + 1, block.n_rows) * w
-        T, S, shortened = recursion(G, K, steps, known.time, variances, schedule, rule.guard)
+        learned, T, S = rule.advance(known, G, K, w, schedules.resolve(rule.schedule))
         for coefficients in (T, S):
-            require_bounded("KernelHebbianPCA", coefficients, rule.guard)
+            require_bounded("KernelHebbianPCA", coefficients)
+        warn_of_shortened("KernelHebbianPCA", known.n_shortened, learned.n_shortened)
         # the components and the mean, over the old functions (Q) and over the rows (R)
         weight = moments.weight + float(w.sum())
         old_share = moments.weight / weight if self.center else 0.0
@@ -124,22 +124,13 @@ class ExpansionChain(Chain):
         Q = np.hstack([V @ T.T - np.outer(mu, S @ a), old_share * mu[:, None]])
         R = np.hstack([H.T @ S.T, new])
         span, coordinates = block.joined(self.kernel, state.basis.span, Q, R)
-        n_shortened = known.n_shortened + shortened
-        if not known.n_shortened:
-            rule.warn_of(n_shortened)
         energies = np.concatenate([state.basis.energies, block.squared_norms])
         r = V.shape[1]
         after = replace(
             state,
             n_rows=state.n_rows + block.n_rows,
             basis=replace(state.basis, span=span, energies=energies),
-            tracker=replace(
-                known,
-                V=like(coordinates[:, :r], span.factor),
-                time=known.time + block.n_rows,
-                variances=variances,
-                n_shortened=n_shortened,
-            ),
+            tracker=replace(learned, V=like(coordinates[:, :r], span.factor)),
             moments=trackers.Moments(
                 weight,
                 like(weight * coordinates[:, r], span.factor),

@@ -11,9 +11,8 @@ part works on small matrices only, and the result is that of the naive loop to r
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -23,17 +22,19 @@ from kernelstream.papers import schedules
 from kernelstream.papers.schedules import Schedule
 from kernelstream.papers.sequential import (
     DEAD,
-    PASS_ROWS,
     Sequential,
     SequentialState,
-    check_guard,
+    check_steps,
     column_norms,
     combined,
+    passes,
     products,
     require_bounded,
-    require_own_steps,
+    warn_of_shortened,
 )
 from kernelstream.serialization import stored
+
+H = TypeVar("H", bound=SequentialState)
 
 
 @stored
@@ -87,8 +88,7 @@ class Hebbian(Sequential[SequentialState]):
     def check(self) -> None:
         """Raise ``ValueError`` in words when a parameter makes no sense."""
         self._check_forgetting()
-        check_guard(type(self).__name__, self.guard)
-        require_own_steps(schedules.resolve(self.schedule), self.guard)
+        check_steps(type(self).__name__, schedules.resolve(self.schedule), self.guard)
 
     def begin(self, rank: int, n_components: int | None, reference: Array) -> SequentialState:
         """Component i is the i-th coordinate, as far as there are coordinates, or all of them."""
@@ -105,12 +105,12 @@ class Hebbian(Sequential[SequentialState]):
 
     def update(
         self,
-        state: SequentialState,
+        state: H,
         Z: Array,
         weights: Array | None,
         admitted: tuple[int, ...],
         points: Array | None = None,
-    ) -> SequentialState:
+    ) -> H:
         """Learn rows one after the other.
 
         ``Z`` has the coordinates that the block admitted; rows before an admission have zeros
@@ -126,41 +126,42 @@ class Hebbian(Sequential[SequentialState]):
         for coordinate, row in enumerate(admitted, first_new):
             if coordinate >= r:
                 break
-            state = self._learn(state, Z[start:row, :], w[start:row])
-            V = array_namespace(state.V).asarray(state.V, copy=True)
-            V[coordinate, coordinate] = 1.0
-            state, start = replace(state, V=V), row
-        return self._learn(state, Z[start:, :], w[start:])
+            state = self._learn(state, Z[start:row, :], w[start:row], points)
+            state, start = self._start(state, coordinate, points), row
+        return self._learn(state, Z[start:, :], w[start:], points)
 
-    def _learn(self, state: SequentialState, Z: Array, weights: np.ndarray) -> SequentialState:
-        schedule = schedules.resolve(self.schedule)
-        n_shortened = state.n_shortened
-        V, time, variances = state.V, state.time, state.variances.copy()
-        for start in range(0, Z.shape[0], PASS_ROWS):
-            rows = Z[start : min(start + PASS_ROWS, Z.shape[0]), :]
-            n = int(rows.shape[0])
-            steps = schedule.steps(time + 1, n) * weights[start : start + n]
-            G, K = products(V, rows)
-            T, S, shortened = recursion(G, K, steps, time, variances, schedule, self.guard)
-            V = combined(V, rows, T, S)
-            n_shortened += shortened
-            time += n
-        require_bounded(type(self).__name__, V, self.guard)
-        if not state.n_shortened:
-            self.warn_of(n_shortened)
-        return replace(state, V=V, time=time, variances=variances, n_shortened=n_shortened)
+    def _start(self, state: H, coordinate: int, points: Array | None) -> H:
+        """Start a component at its coordinate, which is new."""
+        V = array_namespace(state.V).asarray(state.V, copy=True)
+        V[coordinate, coordinate] = 1.0
+        return replace(state, V=V)
 
-    def warn_of(self, n_shortened: int) -> None:
-        """Say once that steps are shortened."""
-        if n_shortened:
-            warnings.warn(
-                "Hebbian: the step was too long for rows of this energy (it might diverge) and was "
-                "shortened. Use a smaller step, or scale the data.",
-                RuntimeWarning,
-                stacklevel=3,
-            )
+    def _learn(self, state: H, Z: Array, weights: np.ndarray, points: Array | None) -> H:
+        before, schedule = state.n_shortened, schedules.resolve(self.schedule)
+        for rows, w in passes(Z, weights):
+            state = self._pass(state, rows, w, schedule, points)
+        require_bounded(type(self).__name__, state.V)
+        warn_of_shortened(type(self).__name__, before, state.n_shortened)
+        return state
 
-    def rebase(self, state: SequentialState, T: Array) -> tuple[SequentialState, None]:
+    def _pass(
+        self, state: H, rows: Array, w: np.ndarray, schedule: Schedule, points: Array | None
+    ) -> H:
+        """Learn the rows of a compiled pass."""
+        G, K = products(state.V, rows)
+        learned, T, S = self.advance(state, G, K, w, schedule)
+        return replace(learned, V=combined(state.V, rows, T, S))
+
+    def advance(
+        self, state: H, G: np.ndarray, K: np.ndarray, w: np.ndarray, schedule: Schedule
+    ) -> tuple[H, np.ndarray, np.ndarray]:
+        """The state after a compiled pass but for the components, which become T A_0 + S Z."""
+        variances, steps = state.variances.copy(), schedule.steps(state.time + 1, len(w)) * w
+        T, S, shortened = recursion(G, K, steps, state.time, variances, schedule, self.guard)
+        time, n_shortened = state.time + len(w), state.n_shortened + shortened
+        return replace(state, time=time, variances=variances, n_shortened=n_shortened), T, S
+
+    def rebase(self, state: H, T: Array) -> tuple[H, None]:
         """V ← T V; a component that has died, or never had a coordinate, starts at a free one."""
         xp = array_namespace(T)
         V = T @ state.V
@@ -195,13 +196,12 @@ def recursion(
     S = np.zeros(G.shape)
     shortened = sanger_pass(
         np.ascontiguousarray(G.T),
-        K,
+        np.ascontiguousarray(K),
         steps,
         T,
         S,
         variances,
         time,
-        schedule.per_component,
         schedule.relative,
         guard,
     )
@@ -217,7 +217,6 @@ def sanger_pass(
     S: Any,
     variances: Any,
     time: int,
-    per_component: bool,
     relative: bool,
     guard: bool,
 ) -> int:
@@ -238,11 +237,8 @@ def sanger_pass(
         # weight 2/(t+2) forgets the outputs of components that had not yet converged; relative
         # steps are such weights themselves, with a floor where the stream is to be forgotten
         weight = min(steps[t], 1.0) if relative else 2.0 / (time + t + 2.0)
-        norm = 0.0
         for j in range(r):
             variances[j] += (y[j] * y[j] - variances[j]) * weight
-            norm += variances[j] * variances[j]
-        norm = np.sqrt(norm)
         # A row with η·max(|z|², |y|²) > 1 would overshoot: its step is shortened to that length.
         # A row without energy, such as one at the mean, moves nothing.
         limit = max(K[t, t], output)
@@ -253,29 +249,15 @@ def sanger_pass(
         along_y[:r] = 0.0
         along_y[r : r + t] = 0.0
         for j in range(r):
-            eta = step_size(steps[t], variances[j], norm, longest, per_component, relative)
-            if eta > longest:
-                eta = longest
-                # there the limit is part of the rule, no accident
-                cut = limit > 0.0 and not per_component
+            eta = steps[t]
+            if relative:  # η/λ_j, and the limit is part of the rule
+                eta = eta / variances[j] if variances[j] * longest > eta else longest
+            elif eta > longest:
+                eta, cut = longest, limit > 0.0
             following[j] = update_component(G, K, T, S, j, t, y[j], eta, along_y)
         if cut:
             shortened += 1
     return shortened
-
-
-@compiled
-def step_size(
-    eta: float, variance: float, norm: float, longest: float, per_component: bool, relative: bool
-) -> float:
-    """The step of a component: η, or η|λ|/λ_j (per_component), or η/λ_j (relative)."""
-    if relative:
-        return eta / variance if variance * longest > eta else longest
-    if per_component:
-        floor = max(variance, 1e-3 * norm)
-        if floor > 0.0:
-            return eta * (norm / floor)
-    return eta
 
 
 @compiled

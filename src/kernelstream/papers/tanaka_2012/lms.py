@@ -13,14 +13,13 @@ O(m² + m r).
 from __future__ import annotations
 
 import itertools
-import warnings
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from kernelstream.arrays import Array, compiled, like, to_float64, to_host
-from kernelstream.papers.sequential import SequentialState
+from kernelstream.papers.sequential import SequentialState, warn_of_shortened
 from kernelstream.papers.tanaka_2012.weighted import Stepped
 from kernelstream.serialization import stored
 
@@ -100,13 +99,7 @@ class LMS(Stepped[SequentialState]):
         shortened = gradient_pass(
             V, rows, rows @ N, N, steps, omega, variances, state.time, self.forgetting, self.guard
         )
-        if shortened and not state.n_shortened:
-            warnings.warn(
-                "LMS: the step was too long for so many points (it might diverge) and was "
-                "shortened. Use a smaller eta, fewer points, or papers.SubsetHebbian.",
-                RuntimeWarning,
-                stacklevel=2,
-            )
+        warn_of_shortened("LMS", state.n_shortened, state.n_shortened + shortened)
         return replace(
             state,
             V=like(V, state.V),

@@ -25,15 +25,14 @@ from array_api_compat import array_namespace
 
 from kernelstream.arrays import Array, compiled, like, to_host
 from kernelstream.papers.sequential import (
-    PASS_ROWS,
     SequentialState,
-    check_guard,
     column_norms,
     combined,
+    passes,
     products,
 )
-from kernelstream.papers.tanaka_2012.weighted import Weighted
-from kernelstream.serialization import stored
+from kernelstream.papers.tanaka_2012.weighted import Weighted, compute_outputs, update_components
+from kernelstream.serialization import check_choice, stored
 
 # Gram–Schmidt through the Gram matrix loses digits when a column nearly vanishes: below this share
 # of its squared length the pass ends, and the columns are orthonormalised as they are.
@@ -104,7 +103,7 @@ class RLS(Weighted[RLSState]):
         """Raise ``ValueError`` in words when a parameter makes no sense."""
         self._check_forgetting()
         self._check_weights()
-        check_guard("RLS", self.guard)
+        check_choice("RLS: guard", self.guard, (True, False))
 
     def begin(self, rank: int, n_components: int | None, reference: Array) -> RLSState:
         """No component has started, and Q has nothing to say about them."""
@@ -132,12 +131,11 @@ class RLS(Weighted[RLSState]):
         omega = self._omega(int(state.V.shape[1]))
         position = 0
         while position < int(Z.shape[0]):
-            rows = Z[position : min(position + PASS_ROWS, Z.shape[0]), :]
+            rows, at = next(passes(Z[position:, :], roots[position:]))
             V, variances, Q = state.V, state.variances.copy(), state.Q.copy()
             G, K = products(V, rows)
             gram = np.ascontiguousarray(to_host(xp.matrix_transpose(V) @ V))
             T, S = np.eye(len(G)), np.zeros_like(G)
-            at = roots[position : position + len(K)]
             learned = least_squares_pass(
                 G,
                 K,
@@ -224,19 +222,6 @@ def least_squares_pass(
 
 
 @compiled
-def compute_outputs(G: Any, K: Any, T: Any, S: Any, t: int, c: Any) -> None:
-    """Compute c = A_t z_t = T G[:, t] + S K[:, t]."""
-    r = len(c)
-    for j in range(r):
-        value = 0.0
-        for i in range(r):
-            value += T[j, i] * G[i, t]
-        for i in range(t):
-            value += S[j, i] * K[i, t]
-        c[j] = value
-
-
-@compiled
 def limit_gain(Q: Any, c: Any) -> None:
     """Scale down a Q so large that it would be all rounding after the update by c.
 
@@ -276,26 +261,6 @@ def update_gain(
         for j in range(r):
             for i in range(r):
                 Q[j, i] /= beta
-
-
-@compiled
-def update_components(T: Any, S: Any, c: Any, g: Any, d: Any, t: int, along_c: Any) -> None:
-    """A ← A − g (cᵀ A) + d zᵀ, as T and S; ``along_c`` takes cᵀ T and cᵀ S."""
-    r = len(c)
-    from_T, from_S = along_c[:r], along_c[r:]
-    from_T[:] = 0.0
-    from_S[:t] = 0.0
-    for j in range(r):
-        for i in range(r):
-            from_T[i] += c[j] * T[j, i]
-        for i in range(t):
-            from_S[i] += c[j] * S[j, i]
-    for j in range(r):
-        for i in range(r):
-            T[j, i] -= g[j] * from_T[i]
-        for i in range(t):
-            S[j, i] -= g[j] * from_S[i]
-        S[j, t] = d[j]
 
 
 @compiled

@@ -10,15 +10,20 @@ Over a block, ``Vᵀ = T Vᵀ₀ + S Z`` with T (r × r) and S (r × B), as for 
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from kernelstream.arrays import Array, compiled
-from kernelstream.papers.sequential import PASS_ROWS, SequentialState, combined, products
-from kernelstream.papers.tanaka_2012.weighted import Stepped
+from kernelstream.papers.sequential import (
+    SequentialState,
+    combined,
+    passes,
+    products,
+    warn_of_shortened,
+)
+from kernelstream.papers.tanaka_2012.weighted import Stepped, compute_outputs, update_components
 from kernelstream.serialization import stored
 
 
@@ -60,28 +65,24 @@ class SubsetHebbian(Stepped[SequentialState]):
     def _learn(
         self, state: SequentialState, Z: Array, w: np.ndarray, metric: Array | None
     ) -> SequentialState:
-        V, time, n_shortened = state.V, state.time, state.n_shortened
-        schedule, omega = self._schedule(), self._omega(int(V.shape[1]))
-        variances = state.variances.copy()
-        for start in range(0, int(Z.shape[0]), PASS_ROWS):
-            rows = Z[start : min(start + PASS_ROWS, Z.shape[0]), :]
-            n = int(rows.shape[0])
-            G, K = products(V, rows)
-            steps = schedule.steps(time + 1, n) * w[start : start + n]
-            T, S = np.eye(len(G)), np.zeros_like(G)
-            n_shortened += subspace_pass(
-                G, K, steps, omega, T, S, variances, time, self.forgetting, self.guard
+        schedule, omega = self._schedule(), self._omega(int(state.V.shape[1]))
+        before = state.n_shortened
+        for rows, weights in passes(Z, w):
+            G, K = products(state.V, rows)
+            steps = schedule.steps(state.time + 1, len(K)) * weights
+            T, S, variances = np.eye(len(G)), np.zeros_like(G), state.variances.copy()
+            shortened = subspace_pass(
+                G, K, steps, omega, T, S, variances, state.time, self.forgetting, self.guard
             )
-            V = combined(V, rows, T, S)
-            time += n
-        if n_shortened and not state.n_shortened:
-            warnings.warn(
-                "SubsetHebbian: the step was too long for rows of this energy (it might diverge) "
-                "and was shortened. Use a smaller eta, or scale the data.",
-                RuntimeWarning,
-                stacklevel=2,
+            state = replace(
+                state,
+                V=combined(state.V, rows, T, S),
+                time=state.time + len(K),
+                variances=variances,
+                n_shortened=state.n_shortened + shortened,
             )
-        return replace(state, V=V, time=time, variances=variances, n_shortened=n_shortened)
+        warn_of_shortened("SubsetHebbian", before, state.n_shortened)
+        return state
 
 
 @compiled
@@ -102,40 +103,23 @@ def subspace_pass(
     G = A_0 Zᵀ (r × B), K = Z Zᵀ (B × B). T enters as the identity and S as zero.
     """
     r, n = G.shape
-    c = np.empty(r)
-    from_T = np.empty(r)
-    from_S = np.empty(n)
+    c, g, d = np.empty(r), np.empty(r), np.empty(r)
+    along_c = np.empty(r + n)
     shortened = 0
     for t in range(n):
-        # c = A_t z_t = T G[:, t] + S K[:, t]
+        compute_outputs(G, K, T, S, t, c)
         output = 0.0
         rate = max(2.0 / (time + t + 2.0), 1.0 - forgetting)
         for j in range(r):
-            value = 0.0
-            for i in range(r):
-                value += T[j, i] * G[i, t]
-            for i in range(t):
-                value += S[j, i] * K[i, t]
-            c[j] = value
-            output += value * value
-            variances[j] += (value * value - variances[j]) * rate
+            output += c[j] * c[j]
+            variances[j] += (c[j] * c[j] - variances[j]) * rate
         eta = steps[t]
         limit = max(K[t, t] * omega[0], output)
         if guard and eta * limit > 1.0:
             eta = 1.0 / limit
             shortened += 1
-        # A ← A + η (Ω c zᵀ − c cᵀ A)
-        from_T[:] = 0.0
-        from_S[:t] = 0.0
         for j in range(r):
-            for i in range(r):
-                from_T[i] += c[j] * T[j, i]
-            for i in range(t):
-                from_S[i] += c[j] * S[j, i]
-        for j in range(r):
-            for i in range(r):
-                T[j, i] -= eta * c[j] * from_T[i]
-            for i in range(t):
-                S[j, i] -= eta * c[j] * from_S[i]
-            S[j, t] = eta * omega[j] * c[j]
+            g[j] = eta * c[j]
+            d[j] = eta * omega[j] * c[j]
+        update_components(T, S, c, g, d, t, along_c)  # A ← A + η (Ω c zᵀ − c cᵀ A)
     return shortened

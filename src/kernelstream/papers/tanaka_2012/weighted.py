@@ -16,15 +16,15 @@ from typing import Any, TypeVar
 import numpy as np
 from array_api_compat import array_namespace
 
-from kernelstream.arrays import Array, like, to_float64, to_host
+from kernelstream.arrays import Array, compiled, like, to_float64, to_host
 from kernelstream.papers.schedules import Schedule, resolve
 from kernelstream.papers.sequential import (
     DEAD,
     Sequential,
     SequentialState,
-    check_guard,
+    check_steps,
     column_norms,
-    is_finite,
+    require_bounded,
 )
 
 # A row starts a component when this share of its energy is outside the span of the others.
@@ -132,11 +132,7 @@ class Weighted(Sequential[W]):
             if stop < n:
                 state = self._start(state, Z[stop, :])
             position = stop + 1
-        if not is_finite(state.V):
-            raise ValueError(
-                f"{type(self).__name__}: the components have diverged on these rows. Use a smaller "
-                "step, or scale the data."
-            )
+        require_bounded(type(self).__name__, state.V)
         return state
 
     @abstractmethod
@@ -219,15 +215,14 @@ class Stepped(Weighted[W]):
 
     def check(self) -> None:
         """Raise ``ValueError`` in words when a parameter makes no sense."""
-        check_guard(type(self).__name__, self.guard)
-        self._schedule()
+        check_steps(type(self).__name__, self._schedule(), self.guard)
         self._check_weights()
         self._check_forgetting()
 
     def _schedule(self) -> Schedule:
         """The schedule that ``eta`` stands for."""
         schedule = resolve(self.eta)
-        if schedule.per_component:
+        if schedule.relative:
             raise ValueError(
                 f"{type(self).__name__}: {self.eta!r} has a step for each component, and this rule "
                 "takes one for all (its weights tell the components apart); use "
@@ -240,3 +235,36 @@ def _orthonormal(V: Array, columns: np.ndarray) -> Array:
     """Orthonormal vectors that span some columns of V."""
     xp = array_namespace(V)
     return xp.linalg.qr(xp.take(V, like(columns, V), axis=1))[0]
+
+
+@compiled
+def compute_outputs(G: Any, K: Any, T: Any, S: Any, t: int, c: Any) -> None:
+    """Compute c = A_t z_t = T G[:, t] + S K[:, t]."""
+    r = len(c)
+    for j in range(r):
+        value = 0.0
+        for i in range(r):
+            value += T[j, i] * G[i, t]
+        for i in range(t):
+            value += S[j, i] * K[i, t]
+        c[j] = value
+
+
+@compiled
+def update_components(T: Any, S: Any, c: Any, g: Any, d: Any, t: int, along_c: Any) -> None:
+    """A ← A − g (cᵀ A) + d zᵀ, as T and S; ``along_c`` takes cᵀ T and cᵀ S."""
+    r = len(c)
+    from_T, from_S = along_c[:r], along_c[r:]
+    from_T[:] = 0.0
+    from_S[:t] = 0.0
+    for j in range(r):
+        for i in range(r):
+            from_T[i] += c[j] * T[j, i]
+        for i in range(t):
+            from_S[i] += c[j] * S[j, i]
+    for j in range(r):
+        for i in range(r):
+            T[j, i] -= g[j] * from_T[i]
+        for i in range(t):
+            S[j, i] -= g[j] * from_S[i]
+        S[j, t] = d[j]
