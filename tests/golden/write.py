@@ -281,7 +281,6 @@ def certificate(model: Any) -> Arrays:
         ),
         "certificate.angle": np.array(angle),
         "certificate.components": found.component_bounds,
-        "certificate.proved": np.array(found.proved),
         "certificate.useful": np.array(found.useful),
     }
 

@@ -68,9 +68,9 @@ class EvaluatedModel:
         distance = residual + (Z**2).sum(axis=1)
         return RowResiduals(Z, residual, residual + (left**2).sum(axis=1), distance)
 
-    def evaluate_strips(self, X: Array) -> RowResiduals:
-        """Evaluate the model on many rows, some at a time."""
-        return RowResiduals.joined([self.evaluate(X[rows, :]) for rows in strips(int(X.shape[0]))])
+    def farthest(self, bound: float) -> float:
+        """Upper limit of squared distances from the mean; ``bound`` is that of squared norms."""
+        return float((np.sqrt(bound) + np.linalg.norm(self.origin)) ** 2)
 
 
 @dataclass(frozen=True)
@@ -81,12 +81,6 @@ class RowResiduals:
     residual: np.ndarray  # squared, outside of the span of the landmarks
     error: np.ndarray  # |φ − Pφ|², P the affine projection on the model
     distance: np.ndarray  # |φ − μ|²
-
-    @classmethod
-    def joined(cls, parts: list[RowResiduals]) -> RowResiduals:
-        """The scores of the rows of all parts."""
-        names = ("Z", "residual", "error", "distance")
-        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
 @dataclass(frozen=True)
