@@ -12,6 +12,7 @@ import pytest
 from scipy.stats import norm
 
 from kernelstream import KernelMonitor
+from kernelstream.anomaly.monitor import decisions
 from kernelstream.anomaly.monitor.decisions import (
     AlarmRule,
     AlarmState,
@@ -44,7 +45,7 @@ def test_smoothing_clips_a_wild_row() -> None:
     scores = Scores(*(np.exp(np.random.default_rng(0).normal(size=500)),) * 3)
     limits = limits_of(scores)
     log_index = np.log(scores.index)
-    rule = AlarmRule.of(limits, 0.01, True, True, 20)
+    rule = AlarmRule.of(limits, 0.01, True, True)
     _, verdict = decide(AlarmState.begin(limits, 1), 1e3, NO_RESIDUAL, limits, rule, True)
     top = log_index.mean() + CLIP * log_index.std()
     assert verdict.level == pytest.approx(log_index.mean() + 0.2 * (top - log_index.mean()))
@@ -53,7 +54,7 @@ def test_smoothing_clips_a_wild_row() -> None:
 def test_one_wild_row_raises_the_smoothed_index_by_little() -> None:
     """Whatever its size: six deviations of the index are all that counts."""
     limits = limits_of(Scores(*(np.exp(np.random.default_rng(0).normal(size=999)),) * 3))
-    rule = AlarmRule.of(limits, 0.01, True, True, 20)
+    rule = AlarmRule.of(limits, 0.01, True, True)
     levels = [
         decide(AlarmState.begin(limits, 1), x, NO_RESIDUAL, limits, rule, True)[1].level
         for x in (9, 1e6)
@@ -65,7 +66,7 @@ def test_a_limit_is_not_raised_by_more_than_calibration_may_be_wrong() -> None:
     rng = np.random.default_rng(0)
     scores = Scores(*(np.exp(rng.normal(size=999)),) * 3)
     limits = Limits.of(scores, 0.2, residuals(rng, 999))
-    rule = AlarmRule.of(limits, 0.05, True, True, 20)
+    rule = AlarmRule.of(limits, 0.05, True, True)
     watch, most = AlarmState.begin(limits, 2), 0.0
     for score in rng.normal(loc=0.6, size=3000):
         watch, _ = decide(watch, float(score), np.zeros(4), limits, rule, True)
@@ -77,7 +78,7 @@ def climbing(rows: int, residual: float, adapts: bool = True) -> tuple[float, fl
     """Shares of alarms and of events while scores climb by three deviations and stay there."""
     rng = np.random.default_rng(1)
     limits = Limits.of(Scores(*(np.exp(rng.normal(size=999)),) * 3), 0.1, residuals(rng, 999, 4))
-    rule, watch = AlarmRule.of(limits, 0.01, True, adapts, 20), AlarmState.begin(limits, 4)
+    rule, watch = AlarmRule.of(limits, 0.01, True, adapts), AlarmState.begin(limits, 4)
     verdicts = []
     for height in np.minimum(np.arange(1000) / rows, 1.0):
         score, off = rng.normal() + 3.0 * height, residuals(rng, 1, 4)[0] + residual * height
@@ -100,7 +101,7 @@ def test_scores_that_climb_slowly_are_no_event() -> None:
 def test_events_and_conformal_steps() -> None:
     """The rule against its description, on a made-up sequence of scores."""
     limits = limits_of(Scores(*(np.exp(np.random.default_rng(0).normal(size=999)),) * 3))
-    rule = AlarmRule.of(limits, 0.01, False, True, 20)
+    rule = AlarmRule.of(limits, 0.01, False, True)
     watch = AlarmState.begin(limits, 1)
     high, low = limits.index.limit(0.01) + 0.5, -1.0
     step = 0.05 * limits.index.deviation
@@ -126,7 +127,7 @@ def test_adaptive_limits_reach_the_nominal_rate() -> None:
     rng = np.random.default_rng(0)
     limits = limits_of(Scores(*(np.exp(rng.normal(size=999)),) * 3))
     for smoothed in (True, False):
-        rule = AlarmRule.of(limits, 0.05, smoothed, True, 20)
+        rule = AlarmRule.of(limits, 0.05, smoothed, True)
         rule = replace(rule, most_shift=(math.inf, math.inf))
         watch, alarms = AlarmState.begin(limits, 1), []
         for score in rng.normal(loc=1.0, size=12000):
@@ -247,7 +248,7 @@ def described(
         if in_event:
             owed[i] += steps[i]
             continue
-        if watch.event and watch.event_rows < rule.patience:
+        if watch.event and watch.event_rows < decisions.PATIENCE:
             steps[i] += owed[i]
         higher = shift[i] + steps[i]
         shift[i] = min(higher, max(shift[i], rule.most_shift[i]))
@@ -255,7 +256,7 @@ def described(
     rows = watch.event_rows + 1 if in_event else 0
     usual = watch.usual
     if rule.adapts and counts and not in_event:
-        usual += (clipped - usual) / (5 * rule.patience)
+        usual += (clipped - usual) / (5 * decisions.PATIENCE)
     after = AlarmState(
         level,
         recent,
@@ -274,11 +275,14 @@ def described(
 
 @pytest.mark.parametrize("smoothed", [False, True])
 @pytest.mark.parametrize("adapts", [False, True])
-def test_every_decision_is_the_described_one(adapts: bool, smoothed: bool) -> None:
+def test_every_decision_is_the_described_one(
+    adapts: bool, smoothed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decisions, "PATIENCE", 6)
     rng = np.random.default_rng(0)
     scores = Scores(*(np.exp(rng.normal(size=600)),) * 3)
     limits = Limits.of(scores, 0.2, residuals(rng, 600))
-    rule = AlarmRule.of(limits, 0.05, smoothed, adapts, 6)
+    rule = AlarmRule.of(limits, 0.05, smoothed, adapts)
     watch = twin = AlarmState.begin(limits, 2)
     # quiet, a short burst, a long fault, single wild rows, a slow drift of the residuals
     offset = np.r_[np.zeros(60), [4.0] * 4, np.zeros(60), [3.0] * 30, np.zeros(60), np.ones(86)]
@@ -315,8 +319,8 @@ def test_the_numbers_of_a_rule() -> None:
     rng = np.random.default_rng(0)
     scores = Scores(*(np.exp(rng.normal(size=600)),) * 3)
     limits = Limits.of(scores, 0.2, residuals(rng, 600))
-    rule = AlarmRule.of(limits, 0.05, True, False, 9)
-    assert (rule.alpha, rule.smoothed, rule.adapts, rule.patience) == (0.05, True, False, 9)
+    rule = AlarmRule.of(limits, 0.05, True, False)
+    assert (rule.alpha, rule.smoothed, rule.adapts) == (0.05, True, False)
     assert rule.base == (limits.index.limit(0.05), limits.joint.limit(0.05))
     assert rule.most_shift == (0.5 * limits.index.deviation, 0.5 * limits.joint.deviation)
     assert rule.event == limits.event_limit(0.05)

@@ -27,6 +27,7 @@ from kernelstream.anomaly.monitor.lasting import advance, no_average, root_size
 from kernelstream.anomaly.monitor.limits import ALARMS, WINDOW, Limits, smooth
 from kernelstream.serialization import stored
 
+PATIENCE = 20  # rows in quarantine before they are learned; a shorter event was a false alarm
 STEP = 0.05  # of an adaptive conformal step, in deviations of the score
 USUAL = 5  # quarantines of rows over which the usual index is smoothed: a new fault hardly moves it
 MOST_SHIFT = 0.5  # deviations by which steps may raise a limit: calibration is not wrong by more
@@ -84,20 +85,17 @@ class AlarmRule:
     alpha: float
     smoothed: bool  # whether the smoothed index raises the alarm
     adapts: bool
-    patience: int  # rows: a shorter event was a false alarm
     base: tuple[float, float]  # limits of the index and of the joint score, before their shift
     most_shift: tuple[float, float]  # up to which steps may raise them
     event: float  # the joint score that makes an event at once
 
     @classmethod
-    def of(
-        cls, limits: Limits, alpha: float, smoothed: bool, adapts: bool, patience: int
-    ) -> AlarmRule:
+    def of(cls, limits: Limits, alpha: float, smoothed: bool, adapts: bool) -> AlarmRule:
         """The rule for given limits."""
         base = (limits.index.limit(alpha), limits.joint.limit(alpha))
         most_shift = (MOST_SHIFT * limits.index.deviation, MOST_SHIFT * limits.joint.deviation)
         event = limits.event_limit(alpha)
-        return cls(alpha, smoothed, adapts, patience, base, most_shift, event)
+        return cls(alpha, smoothed, adapts, base, most_shift, event)
 
     def p_value(self, decision: Decision, limits: Limits) -> float:
         """Fraction of normal rows at least as far out; NaN for a row without any value."""
@@ -187,7 +185,7 @@ def decide(
     shift, owed = moved_limits(state, over if learns else None, in_event, limits, rule)
     usual = state.usual
     if learns and not in_event:
-        usual = smooth(usual, log_index, limits.index, 1.0 / (USUAL * rule.patience))
+        usual = smooth(usual, log_index, limits.index, 1.0 / (USUAL * PATIENCE))
     n_events, event, event_rows = state.n_events, 0, 0
     if in_event:
         n_events += state.event == 0
@@ -217,7 +215,7 @@ def moved_limits(
     owed = (state.owed[0] + steps[0], state.owed[1] + steps[1])
     if in_event:
         return state.shift, owed
-    if state.event and state.event_rows < rule.patience:
+    if state.event and state.event_rows < PATIENCE:
         steps = owed
     shift = (
         raised(state.shift[0], steps[0], rule.most_shift[0]),

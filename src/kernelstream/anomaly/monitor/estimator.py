@@ -12,8 +12,8 @@ from sklearn.utils.validation import validate_data
 
 from kernelstream.anomaly.monitor.contributions import Contributions, slopes
 from kernelstream.anomaly.monitor.decisions import AlarmRule, Thresholds, thresholds
-from kernelstream.anomaly.monitor.drift import Drift
 from kernelstream.anomaly.monitor.fitting import LEAST_ROWS, fit_state, warn_of_glitches
+from kernelstream.anomaly.monitor.models import Drift
 from kernelstream.anomaly.monitor.parameters import (
     alarm_rate,
     check_stream_parameters,
@@ -61,8 +61,6 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         e in ``ε = e · tr S / D``, the variance that is taken for noise.
     whiten : bool or "auto"
         Whether rows are whitened (ZCA) or only standardised.
-    floor : float
-        Eigenvalues of the correlations below this share of their mean are raised to it.
     smooth : float or None
         Weight of the newest row in the moving average of the log index; 0.7 of it in that of what
         was unexpected in the rows, with its sign, which sees small faults that last. Either of them
@@ -74,11 +72,6 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
     memory : int
         Rows that normal operation is an average of, once it adapts. What ``fit`` knew is not
         forgotten: a row that the fitted model finds normal is normal.
-    folds : int or "auto"
-        Contiguous folds from which limits come when there is no calibration run: 5, or 20 where
-        there are fewer than ten rows a column.
-    quarantine : int
-        Rows that a row waits before it is learned; an event that begins meanwhile drops it.
     random_state : int, RandomState or None
         Seed of the points and of the made-up faults.
 
@@ -146,12 +139,9 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         basis: Any = 200,
         ridge: float | str = "auto",
         whiten: bool | str = "auto",
-        floor: float = 1e-3,
         smooth: float | None = 0.1,
         adapt: str = "event",
         memory: int = 1000,
-        folds: int | str = "auto",
-        quarantine: int = 20,
         random_state: Any = None,
     ):
         self.alpha = alpha
@@ -162,12 +152,9 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         self.basis = basis
         self.ridge = ridge
         self.whiten = whiten
-        self.floor = floor
         self.smooth = smooth
         self.adapt = adapt
         self.memory = memory
-        self.folds = folds
-        self.quarantine = quarantine
         self.random_state = random_state
 
     # -- learning normal operation
@@ -199,7 +186,6 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
                     run,
                     settings,
                     lags=None if is_auto(self.lags) else int(self.lags),
-                    folds=self.folds,
                     smoothing=SMOOTHING if self.smooth is None else float(self.smooth),
                     alpha=float(self.alpha),
                 )
@@ -567,7 +553,6 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
             alpha=alpha,
             smoothed=self.smooth is not None,
             adapts=self.adapt == "event",
-            patience=int(self.quarantine),
         )
 
     def _plan(self) -> Plan:

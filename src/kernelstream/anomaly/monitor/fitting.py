@@ -22,7 +22,6 @@ from kernelstream.anomaly.monitor.limits import (
     Reference,
     calibrate,
     folds_of,
-    n_folds,
 )
 from kernelstream.anomaly.monitor.models import NormalModels
 from kernelstream.anomaly.monitor.normal import (
@@ -59,7 +58,6 @@ def fit_state(
     run: np.ndarray | None,
     settings: list[Setting],
     lags: int | None,
-    folds: int | str,
     smoothing: float,
     alpha: float,
 ) -> MonitorState:
@@ -78,16 +76,15 @@ def fit_state(
     standard = Standardisation.of(Rows(X[whole]))
     Z = standard.apply(X)
     if lags is None:
-        lags = choose_lags(Z, max(0, min(MOST_LAGS, n // (ROWS_A_COLUMN * d) - 1)))
+        # of a single column, too, the rows beside a fold must be more than its lags
+        lags = choose_lags(Z, max(0, min(MOST_LAGS, n // (ROWS_A_COLUMN * max(d, 2)) - 1)))
     R = lagged_rows_to_learn(Z, lags)
-    number = n_folds(folds, len(R), R.shape[1])
-    require_rows_beside_folds(len(R), lags, number)
     setting = choose(R, [replace(setting, lags=lags) for setting in settings])
     calibration = None if run is None else calibration_rows(standard.apply(run), lags)
     given = len({setting.width for setting in settings}) == 1
     while True:
         normal = learn_normal(R, setting)
-        limits = calibrate(R, normal, calibration, number, smoothing)
+        limits = calibrate(R, normal, calibration, smoothing)
         if setting.width > WIDEST or not saturates(normal, limits.index.limit(alpha)):
             break
         if given:
@@ -100,27 +97,20 @@ def fit_state(
 
 
 def lagged_rows_to_learn(Z: np.ndarray, lags: int) -> np.ndarray:
-    """Complete lagged rows of normal operation, if there are enough to learn from."""
-    if lags >= len(Z):  # before they are laid side by side: a row with its past may fill the memory
-        raise ValueError(
-            f"With lags={lags} no row of {len(Z)} has its past: give more rows, fewer lags."
-        )
-    R = require_summable(usable_rows(Z, lags))
-    if len(R) < LEAST_ROWS:
-        raise ValueError(
-            f"With lags={lags} only {len(R)} rows are complete: give more rows, fewer lags."
-        )
-    return R
+    """Complete lagged rows of normal operation, if there are enough to learn from without a fold.
 
-
-def require_rows_beside_folds(n: int, lags: int, folds: int) -> None:
-    """Raise if a fold, and the rows that share its past, leave too few rows to learn."""
-    left = min(len(rows) for k in (FEW_FOLDS, folds) for rows, _ in folds_of(n, lags, k))
-    if left < LEAST_ROWS // 2:
+    Rows that share the past of a fold are not learned with the others.
+    """
+    # checked before rows are laid side by side: one row with its past may fill the memory
+    R = usable_rows(Z, lags) if lags < len(Z) else Z[:0]
+    left = min(len(others) for others, _ in folds_of(len(R), lags, FEW_FOLDS))
+    if len(R) < LEAST_ROWS or left < LEAST_ROWS // 2:
         raise ValueError(
-            f"With lags={lags} {n} rows are complete, and a fold of them leaves {left} that do not "
-            "share its past: too few to measure limits. Give more rows, or fewer lags."
+            f"With lags={lags} only {len(R)} of {len(Z)} rows are complete, and without a fold of "
+            f"them {left} are left: too few to learn normal operation. Give more rows, or fewer "
+            "lags."
         )
+    return require_summable(R)
 
 
 def warn_of_saturation(normal: Normal) -> None:

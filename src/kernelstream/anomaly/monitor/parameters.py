@@ -30,14 +30,11 @@ def settings_of(given: KernelMonitor, seed: int = 0) -> list[Setting]:
     """The settings that ``fit`` chooses from; parameters that make no sense raise in words."""
     name = type(given).__name__
     check_stream_parameters(given)
-    check_number(name, "floor", given.floor, 0, 1)
     if given.smooth is not None and given.smooth != 1:
         check_number(name, "smooth", given.smooth, 0, 1)
     for parameter in ("width", "ridge"):
         if not is_auto(getattr(given, parameter)):
             check_number(name, parameter, getattr(given, parameter))
-    if not is_auto(given.folds):
-        check_count(name, "folds", given.folds, none_allowed=False)
     if not is_auto(given.lags) and given.lags != 0:
         check_count(name, "lags", given.lags, none_allowed=False)
     check_choice("whiten", given.whiten, ("auto", True, False))
@@ -46,7 +43,7 @@ def settings_of(given: KernelMonitor, seed: int = 0) -> list[Setting]:
     widths = WIDTHS if is_auto(given.width) else (float(given.width),)
     ridges = RIDGES if is_auto(given.ridge) else (float(given.ridge),)
     return [
-        Setting(whiten, width, ridge, float(given.floor), basis, seed)
+        Setting(whiten, width, ridge, basis, seed)
         for whiten, width, ridge in product(whitens, widths, ridges)
     ]
 
@@ -68,7 +65,6 @@ def check_stream_parameters(given: KernelMonitor) -> None:
         raise ValueError(
             f"{name}: memory must be at least {LEAST_MEMORY} rows, got {given.memory!r}."
         )
-    check_count(name, "quarantine", given.quarantine, none_allowed=False)
     check_choice("adapt", given.adapt, ("event", "off"))
 
 
