@@ -23,7 +23,6 @@ from kernelstream.certificates.bounds import Evidence, Shown
 from kernelstream.certificates.confidence import (
     ConfidenceBounds,
     bounds_of_sample,
-    is_complete,
     no_bounds,
 )
 from kernelstream.certificates.evaluation import EvaluatedModel
@@ -137,7 +136,7 @@ class Certificate:
         if self.drawn is not None:
             return self.drawn
         width = width_of(self.details)
-        if self.model is not None and not is_complete(self.model):
+        if self.model is not None and not self.model.complete:
             # Without the best subspace, which takes a second to bound.
             least = width_of(bounds_of_sample(self.model, compare=False))
             if least >= width:

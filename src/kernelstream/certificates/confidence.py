@@ -27,12 +27,17 @@ from kernelstream.certificates.betting import (
     ratio_limits,
 )
 from kernelstream.certificates.eigenvalues import gram_matrix, leading_sums, unit_of
-from kernelstream.certificates.evaluation import AugmentedSpan, EvaluatedModel, RowResiduals, strips
+from kernelstream.certificates.evaluation import (
+    ROUNDING,
+    AugmentedSpan,
+    EvaluatedModel,
+    RowResiduals,
+    strips,
+)
 from kernelstream.certificates.sample import ROWS, with_replacement
 from kernelstream.serialization import stored
 
 CONFIDENCE = 0.99
-ROUNDING = 1e-7  # relative to the largest squared norm: what float64 may lose on the way
 
 # With many components fewer draws are compared: of 5,120 draws 150 components take 15 s.
 MANY_COMPONENTS = 64
@@ -260,15 +265,6 @@ def bounds_of_sample(model: EvaluatedModel, compare: bool = True) -> ConfidenceB
     return bounds
 
 
-def is_complete(model: EvaluatedModel) -> bool:
-    """Whether the audit sample is all rows."""
-    if model.sample is None or obstacle(model) is not None:
-        return False
-    weights = model.sample.in_order(model.log_forgetting)[1]
-    every = len(model.sample) == model.n_rows
-    return every or float(weights.sum()) >= model.weight * (1 - ROUNDING)
-
-
 def evaluated_on_sample(model: EvaluatedModel, compare: bool) -> ConfidenceBounds:
     """Evaluate the model on its sample, and bound what follows for all rows."""
     sample = model.sample
@@ -278,7 +274,7 @@ def evaluated_on_sample(model: EvaluatedModel, compare: bool) -> ConfidenceBound
     scores = model.evaluate(rows)
     if not np.isfinite(scores.distance.sum()):
         return no_bounds("the numbers leave the range of float64")
-    if is_complete(model):
+    if model.complete:
         return computed(model, rows, scores, weights / weights.sum(), bound)
     purpose = f"audit repeats {sample.key} {model.n_rows}"
     drawn = with_replacement(weights, model.weight, model.seed, purpose)
@@ -347,19 +343,15 @@ def computed(
     G *= root[:, None]
     G *= root[None, :]
     own = max(0.0, total - (error - offset))
-    least, most = (0.0, 0.0)
+    least = most = 0.0
     if model.r:
         least, most = (min(total, unit * float(sums[-1])) for sums in leading_sums(G, model.r))
-    best = max(least, min(own, most)), most
     off = ROUNDING * bound
-    share = off / total if total > 0 else 1.0
-
-    def ratio(low: float, high: float) -> tuple[float, float]:
-        if not total > 0:
-            return 0.0, 1.0
-        return max(0.0, low / total - share), min(1.0, high / total + share)
-
-    own_ratio, best_ratio = ratio(min(own, most), min(own, most)), ratio(*best)
+    own_ratio = best_ratio = 0.0, 1.0
+    if total > 0:
+        own, share = min(own, most), off / total
+        own_ratio = max(0.0, own / total - share), min(1.0, own / total + share)
+        best_ratio = max(0.0, max(least, own) / total - share), min(1.0, most / total + share)
     return ConfidenceBounds(
         confidence=1.0,
         n_sampled=len(p),

@@ -12,6 +12,7 @@ from kernelstream.arrays.namespaces import Array, as_dense, to_float64, to_host
 from kernelstream.certificates.sample import AuditSample
 from kernelstream.kernels import Kernel
 
+ROUNDING = 1e-7  # relative to the largest squared norm: what float64 may lose on the way
 STRIP = 2048  # rows that are evaluated together
 MOST_DIRECTIONS = 128  # that rows add to a span, those of largest squared norm
 # Rows that add less than this fraction of the largest squared norm to a span add nothing.
@@ -43,6 +44,14 @@ class EvaluatedModel:
     def r(self) -> int:
         """Number of components, those without variance among them."""
         return int(self.vectors.shape[1])
+
+    @cached_property
+    def complete(self) -> bool:
+        """Whether the sample is all rows, but for some without weight."""
+        if self.sample is None or len(self.sample) == self.n_rows:
+            return self.sample is not None
+        weights = self.sample.in_order(self.log_forgetting)[1]
+        return float(weights.sum()) >= self.weight * (1 - ROUNDING)
 
     @cached_property
     def origin(self) -> np.ndarray:

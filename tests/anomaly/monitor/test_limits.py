@@ -195,7 +195,6 @@ def test_scores_on_the_scale_of_another() -> None:
     assert rescale(at, CENTRED, WIDER) == pytest.approx(1.0 + 2 * reach[1])
     third = Reference(np.array([0.0, 1.0, 9.0]), mean=2.0, deviation=3.0, n_independent=3.0)
     both = of_ten(lasting=third, joint=CENTRED)
-    assert both.event_limit(0.05) == CENTRED.limit(0.005)
     low, high = 1.0 + 0.1 * reach[1], 1.0 + 3 * reach[1]
     for scores in ((at, low, 2.0), (0.5, 1.0 + 2 * reach[1], 2.0), (0.5, low, 2 + 2 * third.reach)):
         assert both.join(*scores) == pytest.approx(1.0 + 2 * reach[1])
@@ -286,7 +285,6 @@ def test_limits_of_scores_in_time_order() -> None:
     # a limit is one of the scores, but for rounding
     at = [highest > limits.joint.limit(share) + 1e-9 for share in (0.05, 0.005)]
     assert limits.burst == alarms_an_event(*at)
-    assert limits.event_limit(0.05) == limits.joint.limit(0.005)
     assert limits.smoothing == 0.3 and limits.burden == 0.0 and limits.learned == 1.0
 
 
@@ -346,7 +344,7 @@ def test_limits_come_from_rows_that_were_not_learned(apart: bool) -> None:
         scores, residuals = normal.score(run), normal.residuals(run, np.matmul)
         smaller, more = [one.score(run) for one in others], 90.0
     expected = Limits.of(scores, 0.2, residuals)
-    assert found.event_limit(0.01) == pytest.approx(expected.event_limit(0.01))
+    assert found.joint.limit(0.001) == pytest.approx(expected.joint.limit(0.001))
     rise = np.mean(np.concatenate([s.log_index for s in smaller])) - scores.log_index.mean()
     assert found.burden == pytest.approx(burden(float(rise), 60.0, more), rel=1e-6)
     assert found.learned == 90.0

@@ -11,7 +11,7 @@ from sklearn.base import OutlierMixin
 from sklearn.utils.validation import validate_data
 
 from kernelstream.anomaly.monitor.contributions import Contributions, slopes
-from kernelstream.anomaly.monitor.decisions import AlarmRule, Thresholds, thresholds
+from kernelstream.anomaly.monitor.decisions import AlarmRule
 from kernelstream.anomaly.monitor.fitting import LEAST_ROWS, fit_state, warn_of_glitches
 from kernelstream.anomaly.monitor.models import Drift
 from kernelstream.anomaly.monitor.parameters import (
@@ -26,8 +26,6 @@ from kernelstream.anomaly.monitor.sensors import SensorEvent
 from kernelstream.anomaly.monitor.state import MonitorState, Plan
 from kernelstream.estimators import StoredEstimator, at_one_moment, require_summable
 from kernelstream.serialization import stored
-
-SMOOTHING = 0.1  # of the event rule where the alarm itself is not smoothed
 
 
 @stored
@@ -186,7 +184,7 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
                     run,
                     settings,
                     lags=None if is_auto(self.lags) else int(self.lags),
-                    smoothing=SMOOTHING if self.smooth is None else float(self.smooth),
+                    smoothing=0.1 if self.smooth is None else float(self.smooth),
                     alpha=float(self.alpha),
                 )
             warn_of_few_rows(self, draft._state.models.limits)
@@ -444,7 +442,7 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
     def offset_(self) -> float:
         """The limit of ``score_samples``: ``decision_function(X) = score_samples(X) - offset_``."""
         state = self._fitted_state()
-        limits = thresholds(state.alarms, state.models.limits, self._rule(self.alpha_))
+        limits = self._rule(self.alpha_).thresholds(state.alarms.shift)
         limit = limits.index if self.smooth is None else limits.smoothed
         return -(limit + state.models.excess)
 
@@ -493,8 +491,8 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         smoothed index and lasting are set together: any of them raises the alarm.
         """
         state = self._fitted_state()
-        now: dict[float, Thresholds] = {
-            a: thresholds(state.alarms, state.models.limits, self._rule(a))
+        now = {
+            a: self._rule(a).thresholds(state.alarms.shift)
             for a in sorted({self.alpha_, 0.05, 0.01})
         }
         limits, excess = state.models.limits, state.models.excess
@@ -548,7 +546,7 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         return tuple(map(str, names))
 
     def _rule(self, alpha: float) -> AlarmRule:
-        return AlarmRule.of(
+        return AlarmRule(
             self._state.models.limits,
             alpha=alpha,
             smoothed=self.smooth is not None,

@@ -142,10 +142,6 @@ class Limits:
         if self.burden >= self.learned or not 0.0 <= self.smoothing <= 1.0:
             raise ValueError(f"a burden of {self.burden} for {self.learned} rows")
 
-    def event_limit(self, alpha: float) -> float:
-        """The joint score that makes an event at once."""
-        return self.joint.limit(EVENT_SHARE * alpha)
-
     def join(self, log_index: Any, level: Any, lasting: Any) -> Any:
         """The highest of index, smoothed index and ``lasting``, on the scale of the second."""
         highest = np.maximum(level, rescale(lasting, self.lasting, self.smoothed))

@@ -16,7 +16,6 @@ from kernelstream.serialization import check_choice, check_count, check_number
 if TYPE_CHECKING:
     from kernelstream.anomaly.monitor.estimator import KernelMonitor
 
-LEAST_MEMORY = 10  # rows: a tenth of them is learned at once
 LEAST_ALPHA, MOST_ALPHA = 1e-12, 0.5  # below, no score that a fault can reach is so rare
 USUAL_ALPHA = 0.01  # a limit of this share is fair by a log-normal law of a few rows too
 
@@ -61,10 +60,6 @@ def check_stream_parameters(given: KernelMonitor) -> None:
         if getattr(given, parameter) is not None:
             check_number(name, parameter, getattr(given, parameter))
     check_count(name, "memory", given.memory, none_allowed=False)
-    if given.memory < LEAST_MEMORY:
-        raise ValueError(
-            f"{name}: memory must be at least {LEAST_MEMORY} rows, got {given.memory!r}."
-        )
     check_choice("adapt", given.adapt, ("event", "off"))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Annotated, Any, SupportsIndex, overload
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -118,15 +118,9 @@ class Records(list[Record]):
     array([0, 1, 2, 3])
     """
 
-    @overload
-    def __getitem__(self, which: SupportsIndex, /) -> Record: ...
-
-    @overload
-    def __getitem__(self, which: slice, /) -> Records: ...
-
-    def __getitem__(self, which: SupportsIndex | slice, /) -> Record | Records:
+    def __getitem__(self, which: Any, /) -> Any:
         chosen = super().__getitem__(which)
-        return Records(chosen) if isinstance(chosen, list) else chosen
+        return Records(chosen) if isinstance(which, slice) else chosen
 
     def __repr__(self) -> str:
         alarms = sum(bool(record.alarm) for record in self)
@@ -333,7 +327,7 @@ class ScoredRows:
             lasting=decision.lasting**3,
             lasting_limit=limits.lasting**3,
             event_limit=float(np.exp(limits.event + excess)),
-            p_value=self.rule.p_value(decision, self.models.limits),
+            p_value=self.rule.p_value(decision),
             alarm=decision.alarm,
             event=None if event is None or foreign else event.id,
             acknowledged=event is not None and event.acknowledged,

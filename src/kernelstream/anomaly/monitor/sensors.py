@@ -128,8 +128,7 @@ def most_normal(
     with np.errstate(over="ignore", invalid="ignore"):
         apart = ((points - row) / normal.whitening.deviation)[:, ~missing]
         nearest = np.argsort(row_dots(apart, apart), kind="stable")[:NEAR_POINTS]
-        candidates = np.repeat(filled[None, :], 1 + len(nearest), axis=0)
-        candidates[1:, missing] = points[nearest][:, missing]
+        candidates = np.vstack([filled, np.where(missing, points[nearest], row)])
         return candidates[np.argmin(normal.score(candidates).index)]
 
 
@@ -147,16 +146,12 @@ def glitches(x: np.ndarray) -> int:
     >>> glitches(x)
     1
     """
-    apart = np.sort(np.abs(x / 2 - np.median(x) / 2))  # halves: a difference may overflow
-    others = _root_mean_square(apart[: -max(1, len(x) // 100)])
-    if others == 0.0 or _root_mean_square(apart) < GLITCH * others:
-        return 0
+    with np.errstate(over="ignore"):  # what overflows is far out as well
+        apart = np.sort(np.abs(x - np.median(x)))
+        others = np.sqrt(np.mean(apart[: -max(1, len(x) // 100)] ** 2))
+        if others == 0.0 or np.sqrt(np.mean(apart**2)) < GLITCH * others:
+            return 0
     return int(np.sum(apart > GLITCH * others))
-
-
-def _root_mean_square(values: np.ndarray) -> float:
-    largest = float(values.max())  # whose square may be too large, and that of others too small
-    return largest * float(np.sqrt(np.mean((values / largest) ** 2))) if largest else 0.0
 
 
 def without_glitches(normal: Normal, R: np.ndarray) -> np.ndarray:

@@ -238,7 +238,6 @@ class MonitorState:
                 alarms,
                 float(found.log_index[t]),
                 found.residuals[t],
-                limits,
                 rule,
                 # Imputed values would lower the limits.
                 counts=not (missing[t].any() or status.dead.any()),
@@ -294,7 +293,6 @@ class MonitorState:
                 alarms,
                 float(found.log_index[t]),
                 found.residuals[t],
-                limits,
                 plan.rule,
                 counts=False,
                 silent=bool(silent),
