@@ -48,8 +48,10 @@ class EvaluatedModel:
     @cached_property
     def complete(self) -> bool:
         """Whether the sample is all rows, but for some without weight."""
-        if self.sample is None or len(self.sample) == self.n_rows:
-            return self.sample is not None
+        if self.sample is None or not len(self.sample):
+            return False
+        if len(self.sample) == self.n_rows:
+            return True
         weights = self.sample.in_order(self.log_forgetting)[1]
         return float(weights.sum()) >= self.weight * (1 - ROUNDING)
 
