@@ -30,7 +30,6 @@ from kernelstream.serialization import stored
 
 PATIENCE = 20  # rows in quarantine before they are learned; a shorter event was a false alarm
 STEP = 0.05  # of an adaptive conformal step, in deviations of the score
-USUAL = 5  # quarantines of rows over which the usual index is smoothed: a new fault hardly moves it
 MOST_SHIFT = 0.5  # deviations by which steps may raise a limit: calibration is not wrong by more
 
 
@@ -189,7 +188,8 @@ def decide(
     shift, owed = moved_limits(state, over if learns else None, in_event, rule)
     usual = state.usual
     if learns and not in_event:
-        usual = smooth(usual, log_index, limits.index, 1.0 / (USUAL * PATIENCE))
+        # over five quarantines: a new fault hardly moves it
+        usual = smooth(usual, log_index, limits.index, 1.0 / (5 * PATIENCE))
     n_events, event, event_rows = state.n_events, 0, 0
     if in_event:
         n_events += state.event == 0

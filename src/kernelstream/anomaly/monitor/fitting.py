@@ -43,12 +43,10 @@ LEAST_ROWS = 8  # of normal operation
 MOST_LAGS = 9
 ROWS_A_COLUMN = 3  # rows of normal operation for each column of a lagged row, where lags="auto"
 WORTH_A_LAG = 0.01  # of the variance that is unexpected: more lags must lower it by more
-PAST_RIDGE = 0.1  # of the correlations of the past, when lags are chosen
 WIDER = 3.0  # factor by which a width that saturates is widened …
 WIDEST = 1e5  # … up to here
 WIDTHS = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3)  # the widest first: of equals it saturates latest
 RIDGES = (0.1, 0.01, 1e-3, 1e-4)  # the smallest sees curvature; below it causes blur
-STEPS = (1.0, 2.0)  # deviations
 MOST_ROWS = 3000  # that take part in a choice, the latest
 CLEAR = 5.0  # M far away must be this many times its limit, else the index saturates
 
@@ -188,7 +186,8 @@ def choose_lags(Z: np.ndarray, most: int) -> int:
         C, new = rows.covariance, R[held_out] - rows.mean
         for lags in range(most + 1):
             past = slice(d, d * (lags + 1))
-            ridge = np.diag(PAST_RIDGE * np.diag(C)[past] + NEGLIGIBLE)
+            # a tenth of the variance: correlations of the past are estimated from few rows
+            ridge = np.diag(0.1 * np.diag(C)[past] + NEGLIGIBLE)
             expected = new[:, past] @ np.linalg.solve(C[past, past] + ridge, C[past, :d])
             apart = np.mean((new[:, :d] - expected) ** 2, axis=0)
             left[lags] += np.mean(np.log(apart + NEGLIGIBLE)) / FEW_FOLDS
@@ -240,7 +239,7 @@ def pseudo_faults(R: np.ndarray, lags: int, seed: int) -> list[np.ndarray]:
         exchanged[:, columns] = R[rng.permutation(n)][:, columns]
     between = (R + R[rng.permutation(n)]) / 2
     faults = [exchanged, between]
-    for step in STEPS:
+    for step in (1.0, 2.0):  # standard deviations
         stepped = R.copy()
         variable, signed = rng.integers(d, size=n), rng.choice([-step, step], size=n)
         for lag in range(lags + 1):

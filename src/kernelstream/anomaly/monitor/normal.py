@@ -42,7 +42,6 @@ from kernelstream.serialization import stored
 from kernelstream.stream import Chain, Rows, Stream
 
 Product = Callable[[np.ndarray, np.ndarray], np.ndarray]
-BLOCK = 1024  # rows of the pass that learns the points
 NEGLIGIBLE = 1e-12  # variance: of a column in reference units, of a feature where k(x, x) = 1
 TINIEST = 1e-300  # scores may be exactly zero, and limits are of logarithms
 FLOOR = 1e-3  # eigenvalues of correlations below it (their mean is 1) are raised to it
@@ -376,7 +375,7 @@ def learn_normal(R: np.ndarray, setting: Setting, like: Normal | None = None) ->
     chain = Chain(
         kernel, setting.basis, trackers.Covariance(), True, None, setting.seed, certify=False
     )
-    state = Stream.of(chain, BLOCK, U.shape[1]).learn_all(Rows(U)).begun
+    state = Stream.of(chain, 1024, U.shape[1]).learn_all(Rows(U)).begun
     n, mean = state.moments.weight, state.moments.mean
     covariance = state.tracker.scatter / n - np.outer(mean, mean)
     coordinates = RowMoments(n, n, mean, covariance)
