@@ -224,16 +224,16 @@ def test_statements_that_are_true_but_of_no_use() -> None:
 
 def table(r: int, angle: float | None, reason: str | None) -> GuaranteedBounds:
     return GuaranteedBounds(
-        np.array([[1.0 + i, 2.5 + i] for i in range(r)]),
-        (0.125, 0.75),
-        (0.25, 0.75),
-        0.5,
-        0.125,
-        0.375,
-        angle,
-        np.ones(r),
-        1e-12,
-        reason,
+        eigenvalue_intervals=np.array([[1.0 + i, 2.5 + i] for i in range(r)]),
+        component_bounds=np.ones(r),
+        explained_variance_ratio_interval=(0.125, 0.75),
+        best_explained_variance_ratio_interval=(0.25, 0.75),
+        reconstruction_error=0.5,
+        reconstruction_error_lower_bound=0.125,
+        excess_bound=0.375,
+        angle_bound=angle,
+        slack=1e-12,
+        reason=reason,
     )
 
 

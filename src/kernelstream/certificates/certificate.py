@@ -23,7 +23,6 @@ from kernelstream.certificates.bounds import Evidence, Shown
 from kernelstream.certificates.confidence import (
     ConfidenceBounds,
     bounds_of_sample,
-    no_bounds,
 )
 from kernelstream.certificates.evaluation import EvaluatedModel
 from kernelstream.certificates.ledger import Ledger
@@ -63,16 +62,17 @@ class GuaranteedBounds:
         Why there are no bounds, or why they are too loose to be useful; None otherwise.
     """
 
+    # The defaults hold for every model.
     eigenvalue_intervals: np.ndarray
-    explained_variance_ratio_interval: tuple[float, float]
-    best_explained_variance_ratio_interval: tuple[float, float]
-    reconstruction_error: float
-    reconstruction_error_lower_bound: float
-    excess_bound: float
-    angle_bound: float | None
     component_bounds: np.ndarray
-    slack: float
-    reason: str | None
+    explained_variance_ratio_interval: tuple[float, float] = (0.0, 1.0)
+    best_explained_variance_ratio_interval: tuple[float, float] = (0.0, 1.0)
+    reconstruction_error: float = math.inf
+    reconstruction_error_lower_bound: float = 0.0
+    excess_bound: float = math.inf
+    angle_bound: float | None = None
+    slack: float = math.inf
+    reason: str | None = None
     kind: ClassVar[str] = "guaranteed"
 
     @property
@@ -128,7 +128,9 @@ class Certificate:
         """Bounds from a sample of the rows; computed when asked for."""
         if self.drawn is not None:
             return self.drawn
-        return no_bounds("no model") if self.model is None else bounds_of_sample(self.model)
+        if self.model is None:
+            return ConfidenceBounds(reason="no model")
+        return bounds_of_sample(self.model)
 
     @cached_property
     def bounds(self) -> GuaranteedBounds | ConfidenceBounds:
@@ -308,15 +310,4 @@ def weakness(known: Evidence, intervals: np.ndarray) -> str | None:
 
 def no_guarantee(r: int, reason: str) -> GuaranteedBounds:
     """Bounds that say nothing but why."""
-    return GuaranteedBounds(
-        eigenvalue_intervals=np.tile([0.0, math.inf], (r, 1)),
-        explained_variance_ratio_interval=(0.0, 1.0),
-        best_explained_variance_ratio_interval=(0.0, 1.0),
-        reconstruction_error=math.inf,
-        reconstruction_error_lower_bound=0.0,
-        excess_bound=math.inf,
-        angle_bound=None,
-        component_bounds=np.ones(r),
-        slack=math.inf,
-        reason=reason,
-    )
+    return GuaranteedBounds(np.tile([0.0, math.inf], (r, 1)), np.ones(r), reason=reason)

@@ -88,14 +88,15 @@ class ConfidenceBounds:
     True
     """
 
-    confidence: float
-    n_sampled: int
-    complete: bool
-    reconstruction_error_interval: tuple[float, float]
-    explained_variance_ratio_interval: tuple[float, float]
-    best_explained_variance_ratio_interval: tuple[float, float]
-    shortfall_bound: float
-    excess_bound: float
+    # The defaults hold for every model.
+    confidence: float = CONFIDENCE
+    n_sampled: int = 0
+    complete: bool = False
+    reconstruction_error_interval: tuple[float, float] = (0.0, math.inf)
+    explained_variance_ratio_interval: tuple[float, float] = (0.0, 1.0)
+    best_explained_variance_ratio_interval: tuple[float, float] = (0.0, 1.0)
+    shortfall_bound: float = 1.0
+    excess_bound: float = math.inf
     reason: str | None = None
     n_rows: int = 0
 
@@ -106,14 +107,6 @@ class ConfidenceBounds:
             return f"computed from all {self.n_sampled:,} rows"
         drawn = f" drawn from {self.n_rows:,}" if self.n_rows else ""
         return f"{100 * self.confidence:.4g}% confidence, from {self.n_sampled:,} rows{drawn}"
-
-
-def no_bounds(reason: str) -> ConfidenceBounds:
-    """Bounds that say nothing but why."""
-    ratio = (0.0, 1.0)
-    return ConfidenceBounds(
-        CONFIDENCE, 0, False, (0.0, math.inf), ratio, ratio, 1.0, math.inf, reason
-    )
 
 
 def named_limits(parts: Sequence[str]) -> list[str]:
@@ -191,7 +184,6 @@ def combine_limits(
     return ConfidenceBounds(
         confidence=confidence,
         n_sampled=len(error),
-        complete=False,
         reconstruction_error_interval=(max(0.0, of_error[0] - rounding), of_error[1] + rounding),
         explained_variance_ratio_interval=own,
         best_explained_variance_ratio_interval=(own[0], best),
@@ -252,7 +244,7 @@ def bounds_of_sample(model: EvaluatedModel, compare: bool = True) -> ConfidenceB
     """
     problem = obstacle(model)
     if problem is not None:
-        return no_bounds(problem)
+        return ConfidenceBounds(reason=problem)
     with cores(), np.errstate(all="ignore"):
         bounds = evaluated_on_sample(model, compare)
     numbers = (
@@ -261,7 +253,7 @@ def bounds_of_sample(model: EvaluatedModel, compare: bool = True) -> ConfidenceB
         *bounds.best_explained_variance_ratio_interval,
     )
     if not np.all(np.isfinite(numbers)):
-        return no_bounds("the numbers leave the range of float64")
+        return ConfidenceBounds(reason="the numbers leave the range of float64")
     return bounds
 
 
@@ -273,7 +265,7 @@ def evaluated_on_sample(model: EvaluatedModel, compare: bool) -> ConfidenceBound
     rows, bound = to_float64(take_rows(sample.held()[0], order)), sample.bound(model.kernel)
     scores = model.evaluate(rows)
     if not np.isfinite(scores.distance.sum()):
-        return no_bounds("the numbers leave the range of float64")
+        return ConfidenceBounds(reason="the numbers leave the range of float64")
     if model.complete:
         return computed(model, rows, scores, weights / weights.sum(), bound)
     purpose = f"audit repeats {sample.key} {model.n_rows}"
