@@ -194,7 +194,6 @@ def missed_too_little(seed: int) -> bool:
         tracker=chain.tracker.begin(0, 3, X),
     )
     observer = CertificateObserver.begin("tight", 3, sampled=False)
-    assert observer is not None
     measured = Measured.of(X, None, None, Clock(0, 0), block, scatter=False)
     ledger = enter(chain.accumulated(empty), observer.ledger, measured)
     D = grown.span.points
