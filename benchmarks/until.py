@@ -45,7 +45,7 @@ def small() -> Iterator[None]:
     with (
         mock.patch.object(drawing, "FIRST", 256),
         mock.patch.object(evaluation, "STRIP", 16),
-        mock.patch.object(confidence, "MOST_COMPARED", 128),
+        mock.patch.object(confidence, "ROWS", 128),
     ):
         yield
 

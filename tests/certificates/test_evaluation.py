@@ -47,14 +47,10 @@ def test_directions_rows_added_to_a_span_are_orthonormal() -> None:
     assert whole @ whole.T == pytest.approx(np.asarray(kernel(both)), abs=1e-4)
 
 
-def test_evaluate_strips_of_rows_are_those_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluation, "STRIP", 64)
+def test_errors_of_rows_are_those_of_the_model() -> None:
     learned, X = model(landmarks.Centroids(10)), np.random.default_rng(2).normal(size=(150, 3))
-    scores = evaluated(learned).evaluate_strips(X)
+    scores = evaluated(learned).evaluate(X)
     assert scores.error == pytest.approx(np.asarray(learned.reconstruction_error(X)), abs=1e-9)
-    whole = evaluated(learned).evaluate(X)
-    for name in ("Z", "residual", "error", "distance"):
-        np.testing.assert_allclose(getattr(scores, name), getattr(whole, name), atol=1e-12)
 
 
 def test_two_parts_hold_no_less_than_any_subspace() -> None:
@@ -78,7 +74,7 @@ def test_two_parts_hold_no_less_than_any_subspace() -> None:
 
 def test_most_draws_are_not_compared_with_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evaluation, "STRIP", 64)
-    monkeypatch.setattr(confidence, "MOST_COMPARED", 100)
+    monkeypatch.setattr(confidence, "ROWS", 100)
     learned, X = model(landmarks.Centroids(10)), np.random.default_rng(3).normal(size=(2000, 3))
     span = AugmentedSpan.of(evaluated(learned), X[:20])
     values: list[int] = []

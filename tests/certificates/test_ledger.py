@@ -52,7 +52,7 @@ def test_forgetting_commutes_with_the_rules(energy, missed, weight, loss, factor
 
 def test_forgetting_reaches_every_energy():
     """Counts and relative errors stay; all else is squared, and shrinks."""
-    stay = {"complete", "blocks", "longest", "extent", "deviation", "rounding"}
+    stay = {"complete", "blocks", "longest", "extent", "rounding"}
     names = [field.name for field in fields(Ledger) if field.name not in stay]
     arrays = ("fresh_orders", "stale_orders", "stale_sum", "stale_scatter")
     given: dict[str, Any] = {name: np.ones(2) if name in arrays else 3.0 for name in names}
@@ -188,7 +188,7 @@ def test_iterative_trackers_say_that_the_account_is_incomplete():
 
 
 ARRAYS = ("fresh_orders", "stale_orders", "stale_sum", "stale_scatter")
-LARGEST = ("longest", "extent", "deviation", "rounding")
+LARGEST = ("longest", "extent", "rounding")
 
 
 def full(scale: float, complete: bool = True) -> Ledger:

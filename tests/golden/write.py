@@ -281,7 +281,6 @@ def certificate(model: Any) -> Arrays:
         ),
         "certificate.angle": np.array(angle),
         "certificate.components": found.component_bounds,
-        "certificate.proved": np.array(found.proved),
         "certificate.useful": np.array(found.useful),
     }
 
@@ -852,13 +851,13 @@ ESTIMATORS: dict[str, Case] = {
 def monitor(**options: Any) -> KernelMonitor:
     """A monitor whose choices are made, which learns in blocks of four rows."""
     chosen: dict[str, Any] = dict(width=100.0, ridge=0.1, whiten=True, basis=5, memory=40)
-    return KernelMonitor(**{**chosen, "quarantine": 5, "random_state": 0, **options})
+    return KernelMonitor(**{**chosen, "random_state": 0, **options})
 
 
 MONITORS: dict[str, Case] = {
     "monitor": Monitored(monitor(alpha=0.05, smooth=None, lags=1), calibrated=True),
-    "monitor_event": Monitored(monitor(), kind="frame", quiet=20, faulty=24),
-    "monitor_accepted": Monitored(monitor(), quiet=20, faulty=12, then=KernelMonitor.accept),
+    "monitor_event": Monitored(monitor(), kind="frame", quiet=30, faulty=24),
+    "monitor_accepted": Monitored(monitor(), quiet=30, faulty=12, then=KernelMonitor.accept),
 }
 
 FIT = ("--components", "2", "--basis", "4", "--gamma", "0.3")

@@ -247,7 +247,8 @@ def test_the_error_of_no_points_is_zero() -> None:
     lengths = np.sqrt(np.abs(span.gram(kernel)).sum(axis=1).max())
     stretched = np.sqrt((np.asarray(span.factor) ** 2).sum(axis=1).max())
     off = kernel.rounding.in_float32(kernel.rounding.extent(X))
-    assert span.error_in_float32(kernel) == pytest.approx(off * lengths * stretched)
+    error = coordinate_error_in_float32(kernel, X, span.factor, span.gram(kernel))
+    assert error == pytest.approx(off * lengths * stretched)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kernelstream import StreamingKernelPCA, kernels, landmarks, papers, trackers
-from kernelstream.certificates.rounding import moved_in_float32
+from kernelstream.kernels.rounding import moved_in_float32
 from kernelstream.landmarks.base import Correction
 from kernelstream.landmarks.fixed import FixedState
 from kernelstream.landmarks.nystroem import factorise

@@ -6,8 +6,8 @@
 """
 
 from kernelstream.anomaly.monitor.contributions import Contributions
-from kernelstream.anomaly.monitor.drift import Drift
 from kernelstream.anomaly.monitor.estimator import KernelMonitor
+from kernelstream.anomaly.monitor.models import Drift
 from kernelstream.anomaly.monitor.records import Event, Record, Records
 from kernelstream.anomaly.monitor.sensors import SensorEvent
 from kernelstream.anomaly.novelty.estimator import KernelNovelty

@@ -12,25 +12,24 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
-from kernelstream.arrays.namespaces import Array, to_host
+from kernelstream.arrays.namespaces import Array, dtype_name, to_host
 from kernelstream.arrays.printing import prints_short
 from kernelstream.certificates import bounds, rounding
 from kernelstream.certificates.bounds import Evidence, Shown
 from kernelstream.certificates.confidence import (
     ConfidenceBounds,
     bounds_of_sample,
-    is_complete,
-    no_bounds,
 )
 from kernelstream.certificates.evaluation import EvaluatedModel
 from kernelstream.certificates.ledger import Ledger
 from kernelstream.certificates.observer import Accumulated
 from kernelstream.landmarks.nystroem import Span, transition
 
-UNDERFLOW = 1e6 * float(np.finfo(np.float32).tiny), 1e6 * float(np.finfo(np.float64).tiny)
+UNDERFLOW = 1e6 * float(np.finfo(float).tiny)
 
 
 @dataclass(frozen=True)
@@ -59,55 +58,27 @@ class GuaranteedBounds:
         landmarks (Honeine's Theorem 5, with the actual residuals).
     slack : float
         Allowance for rounding, relative to the mean squared norm; it is inside all bounds above.
-    proved : bool
-        Whether the allowance for rounding was derived (float64) or measured (float32).
     reason : str or None
         Why there are no bounds, or why they are too loose to be useful; None otherwise.
     """
 
+    # The defaults hold for every model.
     eigenvalue_intervals: np.ndarray
-    explained_variance_ratio_interval: tuple[float, float]
-    best_explained_variance_ratio_interval: tuple[float, float]
-    reconstruction_error: float
-    reconstruction_error_lower_bound: float
-    excess_bound: float
-    angle_bound: float | None
     component_bounds: np.ndarray
-    slack: float
-    proved: bool
-    reason: str | None
+    explained_variance_ratio_interval: tuple[float, float] = (0.0, 1.0)
+    best_explained_variance_ratio_interval: tuple[float, float] = (0.0, 1.0)
+    reconstruction_error: float = math.inf
+    reconstruction_error_lower_bound: float = 0.0
+    excess_bound: float = math.inf
+    angle_bound: float | None = None
+    slack: float = math.inf
+    reason: str | None = None
+    kind: ClassVar[str] = "guaranteed"
 
     @property
     def useful(self) -> bool:
         """Whether the bounds are tight enough to say something."""
         return self.reason is None
-
-    @property
-    def kind(self) -> str:
-        """How the bounds are known, in words."""
-        return "guaranteed" if self.proved else "guaranteed, but rounding was measured"
-
-    def rows(self) -> list[tuple[str, str]]:
-        """The bounds in words, as pairs."""
-        if not np.all(np.isfinite(self.eigenvalue_intervals)):
-            return [("guaranteed bounds", f"none: {self.reason}")]
-        rows = [
-            (f"eigenvalue {i}", f"between {low:.6g} and {high:.6g}")
-            for i, (low, high) in enumerate(self.eigenvalue_intervals[:10], 1)
-        ]
-        hidden = len(self.eigenvalue_intervals) - len(rows)
-        if hidden > 0:
-            rows.append(("", f"… and {hidden} more in eigenvalue_intervals"))
-        angle = "unknown (eigenvalues may coincide)"
-        if self.angle_bound is not None:
-            angle = f"at most {math.degrees(self.angle_bound):.3g} degrees"
-        rows += [
-            ("reconstruction error", f"at most {self.reconstruction_error:.6g}"),
-            ("best possible error", f"at least {self.reconstruction_error_lower_bound:.6g}"),
-            ("above the best possible", f"at most {self.excess_bound:.6g}"),
-            ("angle to the exact components", angle),
-        ]
-        return rows if self.reason is None else [*rows, ("beware", self.reason)]
 
 
 @prints_short
@@ -115,20 +86,23 @@ class GuaranteedBounds:
 class Certificate:
     """How far a model is from exact kernel PCA of the rows seen.
 
+    Two intervals and how they are known; everything else is in ``details`` and ``statistical``,
+    which bound the same numbers: the certificate shows the narrower of the two.
+
     Attributes
     ----------
-    details : GuaranteedBounds
-        Bounds that hold for every stream: eigenvalues, errors, angles.
-    statistical : ConfidenceBounds
-        Bounds from a sample of the rows.
-    bounds : GuaranteedBounds or ConfidenceBounds
-        The narrower of the two.
     explained_variance_ratio_interval : tuple of two floats
         Lower and upper bound of the explained variance ratio of this model.
     best_explained_variance_ratio_interval : tuple of two floats
         Lower and upper bound of the explained variance ratio of the best r components.
     kind : str
         ``"guaranteed"``, or the confidence with which the two hold, such as ``"99% confidence"``.
+    details : GuaranteedBounds
+        Bounds that hold for every stream: eigenvalues, errors, angles.
+    statistical : ConfidenceBounds
+        Bounds from a sample of the rows.
+    bounds : GuaranteedBounds or ConfidenceBounds
+        The narrower of the two.
     filled : bool
         Whether missing values may have been imputed: all bounds are then about the imputed rows.
 
@@ -154,7 +128,9 @@ class Certificate:
         """Bounds from a sample of the rows; computed when asked for."""
         if self.drawn is not None:
             return self.drawn
-        return no_bounds("no model") if self.model is None else bounds_of_sample(self.model)
+        if self.model is None:
+            return ConfidenceBounds(reason="no model")
+        return bounds_of_sample(self.model)
 
     @cached_property
     def bounds(self) -> GuaranteedBounds | ConfidenceBounds:
@@ -162,7 +138,7 @@ class Certificate:
         if self.drawn is not None:
             return self.drawn
         width = width_of(self.details)
-        if self.model is not None and not is_complete(self.model):
+        if self.model is not None and not self.model.complete:
             # Without the best subspace, which takes a second to bound.
             least = width_of(bounds_of_sample(self.model, compare=False))
             if least >= width:
@@ -189,17 +165,15 @@ class Certificate:
 
     def rows(self) -> list[tuple[str, str]]:
         """The certificate in words, as pairs."""
-        (low, high), (least, most) = (
-            self.explained_variance_ratio_interval,
-            self.best_explained_variance_ratio_interval,
-        )
+        low, high = self.explained_variance_ratio_interval
+        least, most = self.best_explained_variance_ratio_interval
         rows = [
             ("explained by this model", f"between {low:.4f} and {high:.4f}"),
             ("explained by the best", f"between {least:.4f} and {most:.4f}"),
             ("kind", self.bounds.kind),
         ]
-        if self.drawn is None:  # else details are about the rows that were learned
-            rows += self.details.rows()
+        if self.bounds.reason is not None:
+            rows.append(("limitation", self.bounds.reason))
         if self.filled:
             rows.append(("rows", "as they were imputed: missing values are the model's"))
         return rows
@@ -240,7 +214,6 @@ def certify(
     if problem is not None:
         return no_guarantee(r, problem)
     known, seen = evidence(sums, ledger), as_shown(sums, ledger, vectors, mean, shown_in)
-    single = rounding.in_float32(sums.span.projector)
     if not known.slack + seen.error * known.energy < known.energy:
         return no_guarantee(r, "rounding errors are as large as the data; see the documentation")
     intervals = bounds.eigenvalues(known, r)
@@ -261,7 +234,6 @@ def certify(
         angle_bound=bounds.angle(known, seen, r),
         component_bounds=bounds.outside(known, seen, intervals),
         slack=known.slack / known.energy,
-        proved=ledger.deviation == 0 and not single,
         reason=weakness(known, intervals),
     )
     numbers = (*found.eigenvalue_intervals.ravel(), error, best, least, most)
@@ -309,12 +281,13 @@ def obstacle(sums: Accumulated, ledger: Ledger) -> str | None:
         return f"the rounding errors of the kernel {sums.kernel} are not known"
     if sums.scatter is None:
         return f"the tracker {sums.tracker} keeps no moments; use trackers.Covariance"
+    if dtype_name(sums.span.projector) == "float32":
+        return "rounding errors of float32 rows are not bounded; give rows in float64"
     if not ledger.complete or sums.moments.weight <= 0:
         return "the account of missed energy is not complete"
-    if not ledger.energy > UNDERFLOW[1]:
+    if not ledger.energy > UNDERFLOW:
         return "the weights are so small that sums of them underflow; multiply all of them"
-    mean_energy = ledger.energy / sums.moments.weight
-    if not mean_energy > UNDERFLOW[0 if rounding.in_float32(sums.span.projector) else 1]:
+    if not ledger.energy / sums.moments.weight > UNDERFLOW:
         return "the kernel's values are so small that they underflow; scale the data"
     return None
 
@@ -337,16 +310,4 @@ def weakness(known: Evidence, intervals: np.ndarray) -> str | None:
 
 def no_guarantee(r: int, reason: str) -> GuaranteedBounds:
     """Bounds that say nothing but why."""
-    return GuaranteedBounds(
-        eigenvalue_intervals=np.tile([0.0, math.inf], (r, 1)),
-        explained_variance_ratio_interval=(0.0, 1.0),
-        best_explained_variance_ratio_interval=(0.0, 1.0),
-        reconstruction_error=math.inf,
-        reconstruction_error_lower_bound=0.0,
-        excess_bound=math.inf,
-        angle_bound=None,
-        component_bounds=np.ones(r),
-        slack=math.inf,
-        proved=False,
-        reason=reason,
-    )
+    return GuaranteedBounds(np.tile([0.0, math.inf], (r, 1)), np.ones(r), reason=reason)

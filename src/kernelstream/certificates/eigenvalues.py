@@ -9,9 +9,8 @@ import scipy.linalg
 from scipy.sparse.linalg import ArpackError, eigsh
 
 from kernelstream.arrays.draws import generator
-from kernelstream.arrays.threads import in_threads
+from kernelstream.arrays.threads import in_threads, tiles
 
-STRIP = 128  # rows of a Gram matrix that are computed together: they stay in the cache
 # Of so many rows all eigenvalues are computed, in 0.2 s. Of 5,120 rows that takes a minute; `eigsh`
 # takes 0.3 s and 105 MB in float32, or 0.6 s and 210 MB in float64, where the Cholesky factor of
 # the proof takes another 0.8 s (one core). A Lanczos iteration of our own on half of the matrix
@@ -37,13 +36,13 @@ def gram_matrix(block: Block, diagonal: np.ndarray, dtype: type) -> np.ndarray:
     n, unit = len(diagonal), unit_of(diagonal)
     G: np.ndarray = np.empty((n, n), dtype)
 
-    def strip(start: int) -> None:
-        rows, later = slice(start, min(start + STRIP, n)), slice(start, n)
+    def strip(rows: slice) -> None:
+        later = slice(rows.start, n)
         entries = block(rows, later) / unit
         G[later, rows] = entries.T
         G[rows, later] = entries
 
-    in_threads(strip, range(0, n, STRIP))
+    in_threads(strip, tiles(n, n))
     np.fill_diagonal(G, diagonal / unit)
     return G
 
@@ -98,8 +97,7 @@ def is_below(G: np.ndarray, values: np.ndarray, vectors: np.ndarray, limit: floa
     Then the limit times I, less the remaining matrix, has a Cholesky factor.
     """
     n = len(G)
-    for start in range(0, n, STRIP):
-        rows = slice(start, start + STRIP)
+    for rows in tiles(n, n):
         G[rows] = (vectors[rows] * values) @ vectors.T - G[rows]
     # what a factorization of this size may lose to rounding
     G.flat[:: n + 1] += limit + n * n * np.finfo(np.float64).eps * limit

@@ -12,6 +12,7 @@ from kernelstream.arrays.namespaces import Array, as_dense, to_float64, to_host
 from kernelstream.certificates.sample import AuditSample
 from kernelstream.kernels import Kernel
 
+ROUNDING = 1e-7  # relative to the largest squared norm: what float64 may lose on the way
 STRIP = 2048  # rows that are evaluated together
 MOST_DIRECTIONS = 128  # that rows add to a span, those of largest squared norm
 # Rows that add less than this fraction of the largest squared norm to a span add nothing.
@@ -45,6 +46,16 @@ class EvaluatedModel:
         return int(self.vectors.shape[1])
 
     @cached_property
+    def complete(self) -> bool:
+        """Whether the sample is all rows, but for some without weight."""
+        if self.sample is None or not len(self.sample):
+            return False
+        if len(self.sample) == self.n_rows:
+            return True
+        weights = self.sample.in_order(self.log_forgetting)[1]
+        return float(weights.sum()) >= self.weight * (1 - ROUNDING)
+
+    @cached_property
     def origin(self) -> np.ndarray:
         """The mean in coordinates."""
         return to_host(self.mean).astype(float)
@@ -68,9 +79,9 @@ class EvaluatedModel:
         distance = residual + (Z**2).sum(axis=1)
         return RowResiduals(Z, residual, residual + (left**2).sum(axis=1), distance)
 
-    def evaluate_strips(self, X: Array) -> RowResiduals:
-        """Evaluate the model on many rows, some at a time."""
-        return RowResiduals.joined([self.evaluate(X[rows, :]) for rows in strips(int(X.shape[0]))])
+    def farthest(self, bound: float) -> float:
+        """Upper limit of squared distances from the mean; ``bound`` is that of squared norms."""
+        return float((np.sqrt(bound) + np.linalg.norm(self.origin)) ** 2)
 
 
 @dataclass(frozen=True)
@@ -81,12 +92,6 @@ class RowResiduals:
     residual: np.ndarray  # squared, outside of the span of the landmarks
     error: np.ndarray  # |φ − Pφ|², P the affine projection on the model
     distance: np.ndarray  # |φ − μ|²
-
-    @classmethod
-    def joined(cls, parts: list[RowResiduals]) -> RowResiduals:
-        """The scores of the rows of all parts."""
-        names = ("Z", "residual", "error", "distance")
-        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
 @dataclass(frozen=True)

@@ -56,15 +56,14 @@ class Ledger:
     loose : float
         Energy of stale rows whose missed parts are known up to rounding only.
     complete : bool
-        False once energy was lost that nobody could measure (iterative trackers keep no scatter).
+        False once squared norm was lost that cannot be measured (iterative trackers keep no
+        scatter), or a row had coordinates in float32, whose rounding errors have no useful bound.
     blocks : int
         Number of blocks that were added up.
     longest : int
         Rows in the longest of them.
     extent : float
         Largest squared norm of a point, as far as the kernel's rounding error depends on it.
-    deviation : float
-        Largest error of float32 coordinates that was measured, relative to √k(x,x).
     rounding : float
         Relative rounding error of the coordinates that the last change of basis carried along.
 
@@ -92,7 +91,6 @@ class Ledger:
     blocks: int = 0
     longest: int = 0
     extent: Annotated[float, "not negative"] = 0.0
-    deviation: Annotated[float, "not negative"] = 0.0
     rounding: Annotated[float, "not negative"] = 0.0
 
     def fold(
@@ -227,7 +225,6 @@ class Ledger:
             blocks=self.blocks + other.blocks,
             longest=max(self.longest, other.longest),
             extent=max(self.extent, other.extent),
-            deviation=max(self.deviation, other.deviation),
             rounding=max(self.rounding, other.rounding),
         )
 

@@ -20,6 +20,7 @@ import numpy as np
 from kernelstream.arrays.namespaces import (
     Array,
     as_dense,
+    dtype_name,
     is_sparse,
     like,
     namespace_of,
@@ -33,7 +34,6 @@ from kernelstream.certificates import rounding
 from kernelstream.certificates.confidence import ConfidenceBounds
 from kernelstream.certificates.evaluation import EvaluatedModel
 from kernelstream.certificates.ledger import Ledger
-from kernelstream.certificates.rounding import in_float32
 from kernelstream.certificates.sample import AuditSample
 from kernelstream.kernels import Kernel
 from kernelstream.landmarks import Span
@@ -45,8 +45,6 @@ from kernelstream.trackers import Moments, Tracker
 # Rows whose residuals are evaluated together: more is tighter and slower. As many as there are
 # landmarks, so that the work for a row stays in proportion to that of the step.
 FEWEST_ROWS, MOST_ROWS = 128, 512
-# The error of float32 coordinates is measured in the first blocks, then in every sixteenth.
-FIRST_MEASURED, MEASURED_EVERY = 4, 16
 
 
 @dataclass(frozen=True)
@@ -100,14 +98,12 @@ class CertificateObserver:
     @classmethod
     def begin(
         cls, certify: str | bool, n_components: int | None, sampled: bool
-    ) -> CertificateObserver | None:
-        """The observer of a stream without rows; None without a certificate.
+    ) -> CertificateObserver:
+        """The observer of a stream without rows.
 
         ``certify="tight"`` keeps a sum for each order that the bounds need: r components and the
         mean. Without ``sampled`` there is no sample: rows will leave the stream again.
         """
-        if not certify:
-            return None
         n_orders = 0
         if certify == "tight":
             n_orders = 21 if n_components is None else n_components + 1
@@ -177,13 +173,12 @@ def enter(before: Accumulated, ledger: Ledger, block: Measured) -> Ledger:
     if block.clock.decay != 1.0:
         ledger = ledger.decay(block.clock.decay)
     projection, n = block.block, len(block)
-    deviation = measured_deviation(before, block, ledger)
     ledger = replace(
         ledger,
         blocks=ledger.blocks + 1,
         longest=max(ledger.longest, n),
         extent=max(ledger.extent, projection.extent),
-        deviation=max(ledger.deviation, deviation),
+        complete=ledger.complete and dtype_name(projection.Z) != "float32",
     )
     if not projection.admitted:
         orders = spectrum(before, ledger, block, slice(0, n))
@@ -241,7 +236,7 @@ def spectrum(
     which the landmarks do not show: that is entered here, row by row.
     """
     n_orders = len(ledger.fresh_orders)
-    if not n_orders:
+    if not n_orders or not ledger.complete:
         return None
     orders, kernel = np.zeros(n_orders), before.kernel
     roots_of_k = np.sqrt(np.arange(1.0, n_orders + 1.0))
@@ -265,30 +260,6 @@ def spectrum(
     return orders
 
 
-def measured_deviation(before: Accumulated, block: Measured, ledger: Ledger) -> float:
-    """Error of float32 coordinates and squared norms, measured: this is not a proof. 0 in float64.
-
-    On the first row of a block and on the one with the largest numbers among those inside the span:
-    far from all landmarks kernel values are 0, and so are their errors. Where rows became
-    landmarks, coordinates were computed in float64.
-    """
-    span, kernel, projection, seen = before.span, before.kernel, block.block, ledger.blocks
-    enough = ledger.deviation > 0.0 and seen >= FIRST_MEASURED and seen % MEASURED_EVERY
-    if projection.admitted or enough or not in_float32(projection.Z):
-        return 0.0
-    norms = row_norms_squared(block.X)
-    norms = norms * (to_float64(projection.energy) - to_float64(projection.residual))
-    chosen = np.array([0, int(namespace_of(norms).argmax(norms))])
-    rows = to_float64(as_dense(take_rows(block.X, chosen)))
-    exact = to_host(kernel.block(rows, to_float64(span.points)) @ span.factor)
-    energy = to_host(kernel.diag(rows))
-    error = np.linalg.norm(exact - to_host(take_rows(projection.Z, chosen)), axis=1)
-    off = np.abs(energy - to_host(take_rows(projection.energy, chosen)))
-    some = energy > 0
-    error, off, energy = error[some], off[some], energy[some]
-    return float(np.maximum(error / np.sqrt(energy), off / energy).max(initial=0.0))
-
-
 def rebased(
     before: Accumulated,
     ledger: Ledger,
@@ -300,7 +271,7 @@ def rebased(
 ) -> Ledger:
     """The ledger after a change of landmarks (statements 4 and 14 of docs/proofs.md)."""
     old, moments, n_orders = before.span, before.moments, len(ledger.fresh_orders)
-    if loss is None:
+    if loss is None or not ledger.complete:
         return ledger.rebase(moments.weight, loss)
     total = to_host(T @ moments.total)
     if is_padding(T) and is_extension(old, new):

@@ -19,33 +19,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernelstream.arrays.namespaces import Array, dtype_name, to_float64, to_host
+from kernelstream.arrays.namespaces import Array, to_float64, to_host
 from kernelstream.certificates.ledger import Ledger
 from kernelstream.kernels import Kernel
 from kernelstream.landmarks import Span
 
 U64 = float(np.finfo(np.float64).eps) / 2
-U32 = float(np.finfo(np.float32).eps) / 2
-MARGIN = 4.0  # errors of float32 coordinates are taken this much larger than the largest measured
-
-
-def in_float32(x: Array) -> bool:
-    """Whether numbers are in single precision, in any namespace."""
-    return dtype_name(x) == "float32"
-
-
-def moved_in_float32(kernel: Kernel, points: Array, coefficients: Array) -> np.ndarray:
-    """How far the rounding of kernel values in single precision moves combinations of them.
-
-    Each value moves by about ``ε k``, and a combination by ``ε k |c|`` with c its coefficients over
-    the points.
-    """
-    largest = float(np.max(np.abs(to_host(kernel.diag(points))), initial=0.0))
-    off = kernel.rounding.in_float32(kernel.rounding.extent(points))
-    c = to_host(coefficients)
-    # In units of the largest, whose square may be no number.
-    unit = float(np.max(np.abs(c), initial=0.0)) or 1.0
-    return off * (largest * unit) * np.sqrt(np.sum((c / unit) ** 2, axis=0))
 
 
 def slack(
@@ -55,36 +34,15 @@ def slack(
 
     ``off`` is the defect of the factor where it is known already. (Statement 13 of docs/proofs.md,
     which also tells where each constant comes from.)
-
-    Not derived for float32 coordinates: the worst case is a thousand times too large there to be of
-    use, so four times the largest error that was measured along the stream stands in for it, or
-    what is expected of the present points, if that is more: few rows are measured, and none when
-    the points have just changed.
     """
     m = int(span.points.shape[0])
-    single = calibrated(ledger, span)
-    u = U32 if single else U64
     c = value_error(kernel, ledger, span)
-    if single:
-        coordinates, value = MARGIN * (ledger.deviation + u), MARGIN * ledger.deviation
-        if in_float32(span.projector):
-            coordinates = max(coordinates, span.error_in_float32(kernel))
-        off = MARGIN * u
-    else:
-        coordinates, value = coordinate_error(kernel, span, c), c * u
-        if off is None:
-            off = defect(kernel, span, S, c, ledger) if m else 0.0
-    additions = (ledger.longest + m + 8) * u + 2 * (ledger.blocks + 4 * m + 8) * U64
-    return 2 * coordinates + 3 * off + 2 * ledger.rounding + value + additions
-
-
-def calibrated(ledger: Ledger, span: Span) -> bool:
-    """Whether rounding is measured: rows in float32, whose errors exceed all others by far.
-
-    The factor and the changes of basis are in float64 there too, and their errors, some 1e-9, are
-    taken for u32, 6e-8, without being computed: that would double the cost of a change.
-    """
-    return in_float32(span.projector) or ledger.deviation > 0.0
+    if off is None:
+        off = defect(kernel, span, S, c, ledger) if m else 0.0
+    additions = (ledger.longest + m + 8 + 2 * (ledger.blocks + 4 * m + 8)) * U64
+    return (
+        2 * coordinate_error(kernel, span, c) + 3 * off + 2 * ledger.rounding + c * U64 + additions
+    )
 
 
 def value_error(kernel: Kernel, ledger: Ledger, *spans: Span) -> float:
@@ -132,7 +90,7 @@ def change(
     T: Array,
     S: np.ndarray,
     S_new: np.ndarray,
-) -> tuple[float, float, float | None]:
+) -> tuple[float, float, float]:
     """Errors of a change of basis by T: of carried coordinates, of the energy lost, of the factor.
 
     S and S' = TSTᵀ are the scatter before and after. T = F'ᵀK(D',D)F itself has an error of
@@ -141,8 +99,6 @@ def change(
     landmarks. A bound from norms of columns takes two products, but it left nothing to say about
     merged models that miss next to nothing: 0.04 became 0.7 in the explained variance ratio.
     """
-    if calibrated(ledger, old):
-        return MARGIN * U32, 4 * MARGIN * U32, None
     c = value_error(kernel, ledger, old, new)
     before = defect(kernel, old, S, c, ledger)
     T = to_host(T)

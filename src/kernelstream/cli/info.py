@@ -45,10 +45,7 @@ def info(given: InfoArguments, screen: Screen) -> None:
         rows = stored.stream.certificate.rows()
         shown += [
             component_table(facts, given.components),
-            facts_table(
-                [row for row in rows if row[0] and not row[0].startswith("eigen")],
-                title="Certificate: batch kernel PCA of all rows seen",
-            ),
+            facts_table(rows, title="Certificate: batch kernel PCA of all rows seen"),
         ]
     screen.result(facts, *shown)
 
@@ -163,7 +160,6 @@ def facts_of(stored: Stored, path: Path) -> dict[str, Any]:
             "reconstruction_error": certificate.details.reconstruction_error if finite else None,
             "excess_bound": certificate.details.excess_bound if finite else None,
             "angle_bound": certificate.details.angle_bound,
-            "proved": certificate.details.proved,
             "statistical": statement_facts(stream),
         },
     }

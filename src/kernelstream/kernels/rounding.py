@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kernelstream.arrays.namespaces import Array
-from kernelstream.kernels.base import Rounding
+import numpy as np
+
+from kernelstream.arrays.namespaces import Array, to_host
+from kernelstream.kernels.base import Kernel, Rounding
 
 
 @dataclass(frozen=True)
@@ -58,3 +60,17 @@ class RatioRounding(Rounding):
     def worst(self, extent: float, d: int) -> float:
         """Once for the value, half for each of the roots, and the divisions."""
         return 2.0 * self.kernel.worst(extent, d) + 6.0
+
+
+def moved_in_float32(kernel: Kernel, points: Array, coefficients: Array) -> np.ndarray:
+    """How far the rounding of kernel values in single precision moves combinations of them.
+
+    Each value moves by about ``ε k``, and a combination by ``ε k |c|`` with c its coefficients over
+    the points.
+    """
+    largest = float(np.max(np.abs(to_host(kernel.diag(points))), initial=0.0))
+    off = kernel.rounding.in_float32(kernel.rounding.extent(points))
+    c = to_host(coefficients)
+    # In units of the largest, whose square may be no number.
+    unit = float(np.max(np.abs(c), initial=0.0)) or 1.0
+    return off * (largest * unit) * np.sqrt(np.sum((c / unit) ** 2, axis=0))

@@ -138,11 +138,6 @@ class Span:
         self.prepared(kernel, self.rows(X[:1, :]))  # once, and not by every thread
         return by_rows(lambda rows: self.coordinates(kernel, rows), X, int(self.points.shape[0]))
 
-    @once
-    def error_in_float32(self, kernel: Kernel) -> float:
-        """How far rounding in float32 may well move coordinates, relative to √k(x,x)."""
-        return coordinate_error_in_float32(kernel, self.points, self.factor, self.gram(kernel))
-
 
 def coordinate_error_in_float32(kernel: Kernel, points: Array, factor: Array, gram: Array) -> float:
     """How far rounding in float32 may well move coordinates, relative to √k(x,x).

@@ -19,8 +19,8 @@ from kernelstream.arrays.namespaces import (
     to_host,
 )
 from kernelstream.arrays.threads import cores
-from kernelstream.certificates.rounding import moved_in_float32
 from kernelstream.kernels import Kernel
+from kernelstream.kernels.rounding import moved_in_float32
 from kernelstream.landmarks import LandmarkStrategy, Span
 from kernelstream.landmarks.base import Correction, KeptCorrection
 from kernelstream.landmarks.fixed import FixedState

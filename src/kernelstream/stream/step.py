@@ -196,7 +196,9 @@ class Chain:
             tracker=self._blank_tracker(basis, reference),
             signs=None,
             next_signs=1,
-            observer=CertificateObserver.begin(self.certify, r, self.tracker.kind != "window"),
+            observer=CertificateObserver.begin(self.certify, r, self.tracker.kind != "window")
+            if self.certify
+            else None,
         )
 
     def _blank_tracker(self, basis: Any, reference: Array) -> Any:

@@ -38,8 +38,8 @@ from kernelstream.arrays.printing import prints_short
 from kernelstream.arrays.threads import cores, cut
 from kernelstream.certificates.certificate import Certificate, certify
 from kernelstream.certificates.evaluation import EvaluatedModel
-from kernelstream.certificates.rounding import moved_in_float32
 from kernelstream.kernels import Linear
+from kernelstream.kernels.rounding import moved_in_float32
 from kernelstream.landmarks import Clock
 from kernelstream.landmarks.fixed import FixedState, Landmarks
 from kernelstream.landmarks.nystroem import finite

@@ -12,7 +12,7 @@ from kernelstream import KernelMonitor, landmarks
 from kernelstream.anomaly import Contributions, Drift, Record, Records
 from kernelstream.anomaly.monitor.normal import Setting
 
-SETTING = Setting(True, 20.0, 0.05, 1e-3, landmarks.Centroids(25), 0)
+SETTING = Setting(True, 20.0, 0.05, landmarks.Centroids(25), 0)
 
 
 def process(n: int, seed: int = 0, d: int = 4) -> np.ndarray:

@@ -12,14 +12,13 @@ import pytest
 from scipy.stats import norm
 
 from kernelstream import KernelMonitor
+from kernelstream.anomaly.monitor import decisions
 from kernelstream.anomaly.monitor.decisions import (
     AlarmRule,
     AlarmState,
     Decision,
     Thresholds,
     decide,
-    raised,
-    thresholds,
 )
 from kernelstream.anomaly.monitor.lasting import root_size
 from kernelstream.anomaly.monitor.limits import CLIP, Limits
@@ -44,8 +43,8 @@ def test_smoothing_clips_a_wild_row() -> None:
     scores = Scores(*(np.exp(np.random.default_rng(0).normal(size=500)),) * 3)
     limits = limits_of(scores)
     log_index = np.log(scores.index)
-    rule = AlarmRule.of(limits, 0.01, True, True, 20)
-    _, verdict = decide(AlarmState.begin(limits, 1), 1e3, NO_RESIDUAL, limits, rule, True)
+    rule = AlarmRule(limits, 0.01, True, True)
+    _, verdict = decide(AlarmState.begin(limits, 1), 1e3, NO_RESIDUAL, rule, True)
     top = log_index.mean() + CLIP * log_index.std()
     assert verdict.level == pytest.approx(log_index.mean() + 0.2 * (top - log_index.mean()))
 
@@ -53,10 +52,9 @@ def test_smoothing_clips_a_wild_row() -> None:
 def test_one_wild_row_raises_the_smoothed_index_by_little() -> None:
     """Whatever its size: six deviations of the index are all that counts."""
     limits = limits_of(Scores(*(np.exp(np.random.default_rng(0).normal(size=999)),) * 3))
-    rule = AlarmRule.of(limits, 0.01, True, True, 20)
+    rule = AlarmRule(limits, 0.01, True, True)
     levels = [
-        decide(AlarmState.begin(limits, 1), x, NO_RESIDUAL, limits, rule, True)[1].level
-        for x in (9, 1e6)
+        decide(AlarmState.begin(limits, 1), x, NO_RESIDUAL, rule, True)[1].level for x in (9, 1e6)
     ]
     assert levels[0] == levels[1] < limits.index.mean + 1.5 * limits.index.deviation
 
@@ -65,10 +63,10 @@ def test_a_limit_is_not_raised_by_more_than_calibration_may_be_wrong() -> None:
     rng = np.random.default_rng(0)
     scores = Scores(*(np.exp(rng.normal(size=999)),) * 3)
     limits = Limits.of(scores, 0.2, residuals(rng, 999))
-    rule = AlarmRule.of(limits, 0.05, True, True, 20)
+    rule = AlarmRule(limits, 0.05, True, True)
     watch, most = AlarmState.begin(limits, 2), 0.0
     for score in rng.normal(loc=0.6, size=3000):
-        watch, _ = decide(watch, float(score), np.zeros(4), limits, rule, True)
+        watch, _ = decide(watch, float(score), np.zeros(4), rule, True)
         most = max(most, watch.shift[1] / limits.joint.deviation)
     assert most == pytest.approx(0.5)
 
@@ -77,11 +75,11 @@ def climbing(rows: int, residual: float, adapts: bool = True) -> tuple[float, fl
     """Shares of alarms and of events while scores climb by three deviations and stay there."""
     rng = np.random.default_rng(1)
     limits = Limits.of(Scores(*(np.exp(rng.normal(size=999)),) * 3), 0.1, residuals(rng, 999, 4))
-    rule, watch = AlarmRule.of(limits, 0.01, True, adapts, 20), AlarmState.begin(limits, 4)
+    rule, watch = AlarmRule(limits, 0.01, True, adapts), AlarmState.begin(limits, 4)
     verdicts = []
     for height in np.minimum(np.arange(1000) / rows, 1.0):
         score, off = rng.normal() + 3.0 * height, residuals(rng, 1, 4)[0] + residual * height
-        watch, verdict = decide(watch, float(score), off, limits, rule, True)
+        watch, verdict = decide(watch, float(score), off, rule, True)
         verdicts.append((verdict.alarm, verdict.event > 0))
     alarms, events = np.mean(verdicts, axis=0)
     return float(alarms), float(events)
@@ -100,37 +98,37 @@ def test_scores_that_climb_slowly_are_no_event() -> None:
 def test_events_and_conformal_steps() -> None:
     """The rule against its description, on a made-up sequence of scores."""
     limits = limits_of(Scores(*(np.exp(np.random.default_rng(0).normal(size=999)),) * 3))
-    rule = AlarmRule.of(limits, 0.01, False, True, 20)
+    rule = AlarmRule(limits, 0.01, False, True)
     watch = AlarmState.begin(limits, 1)
     high, low = limits.index.limit(0.01) + 0.5, -1.0
     step = 0.05 * limits.index.deviation
     for score in (high, low, high):
-        watch, verdict = decide(watch, score, NO_RESIDUAL, limits, rule, True)
+        watch, verdict = decide(watch, score, NO_RESIDUAL, rule, True)
     assert verdict.alarm and not verdict.event  # two of the last three
     assert watch.shift[0] == pytest.approx(step * (2 - 3 * 0.01))
-    watch, verdict = decide(watch, high, NO_RESIDUAL, limits, rule, True)
+    watch, verdict = decide(watch, high, NO_RESIDUAL, rule, True)
     assert verdict.event == 1  # three of the last five
     assert watch.shift[0] == pytest.approx(step * (2 - 3 * 0.01))  # held
-    watch, verdict = decide(watch, low, NO_RESIDUAL, limits, rule, True)
+    watch, verdict = decide(watch, low, NO_RESIDUAL, rule, True)
     assert verdict.event == 1  # still three of five
-    watch, verdict = decide(watch, low, NO_RESIDUAL, limits, rule, True)
+    watch, verdict = decide(watch, low, NO_RESIDUAL, rule, True)
     assert not verdict.event
     assert watch.shift[0] == pytest.approx(step * (3 - 6 * 0.01))  # it was short: counted
-    watch, verdict = decide(watch, low, NO_RESIDUAL, limits, rule, False)
+    watch, verdict = decide(watch, low, NO_RESIDUAL, rule, False)
     assert not verdict.event
     assert watch.shift[0] == pytest.approx(step * (3 - 6 * 0.01))  # does not count
 
 
-def test_adaptive_limits_reach_the_nominal_rate() -> None:
+def test_adaptive_limits_reach_the_nominal_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the law of the scores: here it has moved by one deviation after calibration."""
+    monkeypatch.setattr(decisions, "MOST_SHIFT", math.inf)
     rng = np.random.default_rng(0)
     limits = limits_of(Scores(*(np.exp(rng.normal(size=999)),) * 3))
     for smoothed in (True, False):
-        rule = AlarmRule.of(limits, 0.05, smoothed, True, 20)
-        rule = replace(rule, most_shift=(math.inf, math.inf))
+        rule = AlarmRule(limits, 0.05, smoothed, True)
         watch, alarms = AlarmState.begin(limits, 1), []
         for score in rng.normal(loc=1.0, size=12000):
-            watch, verdict = decide(watch, float(score), NO_RESIDUAL, limits, rule, True)
+            watch, verdict = decide(watch, float(score), NO_RESIDUAL, rule, True)
             alarms.append(verdict.alarm)
         assert 0.035 < np.mean(alarms[4000:]) < 0.065
 
@@ -247,15 +245,15 @@ def described(
         if in_event:
             owed[i] += steps[i]
             continue
-        if watch.event and watch.event_rows < rule.patience:
+        if watch.event and watch.event_rows < decisions.PATIENCE:
             steps[i] += owed[i]
         higher = shift[i] + steps[i]
-        shift[i] = min(higher, max(shift[i], rule.most_shift[i]))
+        shift[i] = min(higher, max(shift[i], 0.5 * deviations[i]))
         owed[i] = 0.0
     rows = watch.event_rows + 1 if in_event else 0
     usual = watch.usual
     if rule.adapts and counts and not in_event:
-        usual += (clipped - usual) / (5 * rule.patience)
+        usual += (clipped - usual) / (5 * decisions.PATIENCE)
     after = AlarmState(
         level,
         recent,
@@ -274,11 +272,14 @@ def described(
 
 @pytest.mark.parametrize("smoothed", [False, True])
 @pytest.mark.parametrize("adapts", [False, True])
-def test_every_decision_is_the_described_one(adapts: bool, smoothed: bool) -> None:
+def test_every_decision_is_the_described_one(
+    adapts: bool, smoothed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decisions, "PATIENCE", 6)
     rng = np.random.default_rng(0)
     scores = Scores(*(np.exp(rng.normal(size=600)),) * 3)
     limits = Limits.of(scores, 0.2, residuals(rng, 600))
-    rule = AlarmRule.of(limits, 0.05, smoothed, adapts, 6)
+    rule = AlarmRule(limits, 0.05, smoothed, adapts)
     watch = twin = AlarmState.begin(limits, 2)
     # quiet, a short burst, a long fault, single wild rows, a slow drift of the residuals
     offset = np.r_[np.zeros(60), [4.0] * 4, np.zeros(60), [3.0] * 30, np.zeros(60), np.ones(86)]
@@ -287,7 +288,7 @@ def test_every_decision_is_the_described_one(adapts: bool, smoothed: bool) -> No
         score = float(base + rng.normal() + (8.0 if t % 50 == 49 else 0.0))
         residual = residuals(rng, 1)[0] + 0.8 * (t > 250)
         counts, trusted = t % 7 > 0, 140 <= t < 144
-        watch, verdict = decide(watch, score, residual, limits, rule, counts, trusted)
+        watch, verdict = decide(watch, score, residual, rule, counts, trusted)
         twin, expected = described(twin, score, residual, limits, rule, counts, trusted)
         assert (verdict.alarm, verdict.event) == (expected.alarm, expected.event)
         ours, theirs = (
@@ -303,10 +304,10 @@ def test_every_decision_is_the_described_one(adapts: bool, smoothed: bool) -> No
         watch.check({})
     assert events >= 2
     # a row without any value: what was so goes on
-    same, verdict = decide(watch, 99.0, np.zeros(4), limits, rule, True, silent=True)
+    same, verdict = decide(watch, 99.0, np.zeros(4), rule, True, silent=True)
     assert same is watch and not verdict.alarm and verdict.event == watch.event
     assert verdict.level == watch.level and math.isnan(verdict.score)
-    assert verdict.limits == thresholds(watch, limits, rule)
+    assert verdict.limits == rule.thresholds(watch.shift)
     assert verdict.limits.event == rule.event + max(watch.shift[1], 0.0)
     assert verdict.lasting == root_size(watch.average, 0.2)
 
@@ -315,13 +316,11 @@ def test_the_numbers_of_a_rule() -> None:
     rng = np.random.default_rng(0)
     scores = Scores(*(np.exp(rng.normal(size=600)),) * 3)
     limits = Limits.of(scores, 0.2, residuals(rng, 600))
-    rule = AlarmRule.of(limits, 0.05, True, False, 9)
-    assert (rule.alpha, rule.smoothed, rule.adapts, rule.patience) == (0.05, True, False, 9)
+    rule = AlarmRule(limits, 0.05, True, False)
+    assert (rule.alpha, rule.smoothed, rule.adapts) == (0.05, True, False)
     assert rule.base == (limits.index.limit(0.05), limits.joint.limit(0.05))
-    assert rule.most_shift == (0.5 * limits.index.deviation, 0.5 * limits.joint.deviation)
-    assert rule.event == limits.event_limit(0.05)
-    assert raised(0.2, 0.1, 1.0) == pytest.approx(0.3) and raised(0.9, 0.3, 1.0) == 1.0
-    assert raised(1.5, 0.1, 1.0) == 1.5 and raised(1.5, -0.1, 1.0) == 1.4
+    assert rule.deviations == (limits.index.deviation, limits.joint.deviation)
+    assert rule.event == limits.joint.limit(0.1 * 0.05)
 
 
 def test_a_watch_before_the_first_row_and_after_an_event() -> None:

@@ -73,14 +73,14 @@ def test_a_setting_that_saturates_once_is_not_chosen(monkeypatch: pytest.MonkeyP
 def test_more_lags_than_rows(lags: int) -> None:
     """Told before a row with its past is laid out, which may take more than all memory."""
     X = np.random.default_rng(0).normal(size=(150, 2))
-    with pytest.raises(ValueError, match=rf"lags={lags} no row of 150 .* fewer lags"):
+    with pytest.raises(ValueError, match=rf"lags={lags} only 0 of 150 .* fewer lags"):
         KernelMonitor(lags=lags, basis=10).fit(X)
 
 
 @pytest.mark.parametrize("options", [{}, dict(width=100.0, ridge=1.0, whiten=True)])
 def test_lags_that_leave_nothing_to_learn(options: dict[str, Any]) -> None:
     X = np.random.default_rng(0).normal(size=(150, 2))
-    with pytest.raises(ValueError, match=r"lags=100, 50 rows are too few.*fewer lags"):
+    with pytest.raises(ValueError, match=r"lags=100 only 50 of 150 .*fewer lags"):
         KernelMonitor(lags=100, basis=10, **options).fit(X)
 
 

@@ -92,18 +92,18 @@ def test_gradient_and_curvature_by_differences(normal: Normal) -> None:
 
 def test_whitened_rows_are_white_and_axes_stay() -> None:
     R = correlated(500)
-    scaling = Whitening.of(RowMoments.of(R), True, 1e-6)
+    scaling = Whitening.of(RowMoments.of(R), True)
     U = scaling.apply(R)
     np.testing.assert_allclose(np.cov(U.T, ddof=0), np.eye(5), atol=1e-8)
     # ZCA: each whitened variable is most like its own variable, and a small change of the data
     # is a small change of the rows
-    nearly = Whitening.of(RowMoments.of(R + 1e-6 * correlated(500, seed=3)), True, 1e-6)
+    nearly = Whitening.of(RowMoments.of(R + 1e-6 * correlated(500, seed=3)), True)
     np.testing.assert_allclose(nearly.apply(R), U, atol=1e-3)
 
 
 def test_a_change_of_units_changes_nothing() -> None:
     R, units = correlated(300), np.array([1.0, 10.0, 0.1, 3.0, 1e4])
-    one, two = (Whitening.of(RowMoments.of(rows), True, 1e-3) for rows in (R, R * units + 5.0))
+    one, two = (Whitening.of(RowMoments.of(rows), True) for rows in (R, R * units + 5.0))
     np.testing.assert_allclose(one.apply(R), two.apply(R * units + 5.0), atol=1e-8)
 
 

@@ -19,7 +19,6 @@ from kernelstream.anomaly.monitor.normal import TINIEST, Normal, Product, row_do
 from kernelstream.arrays import evenly_spaced, prints_short
 
 MOST_ROWS = 64  # over which the curvature is averaged
-FLATTEST = 1e-6  # of the largest curvature: a variable that hardly matters has no huge size
 
 
 @prints_short
@@ -91,7 +90,8 @@ def stiffness(normal: Normal, curvature: np.ndarray) -> np.ndarray:
     W = normal.whitening.whitener
     W = W.reshape(-1, normal.n_features, W.shape[1]).sum(axis=0)
     h = np.sum((W @ curvature) * W, axis=1)
-    return np.maximum(h, FLATTEST * max(float(h.max()), np.finfo(float).tiny))
+    # at least a millionth of the largest: a variable that hardly matters has no huge size
+    return np.maximum(h, 1e-6 * max(float(h.max()), np.finfo(float).tiny))
 
 
 def contributions(

@@ -19,16 +19,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Annotated
 
 import numpy as np
 
 from kernelstream.anomaly.monitor.lasting import advance, no_average, root_size
-from kernelstream.anomaly.monitor.limits import ALARMS, WINDOW, Limits, smooth
+from kernelstream.anomaly.monitor.limits import ALARMS, EVENT_SHARE, WINDOW, Limits, smooth
 from kernelstream.serialization import stored
 
+PATIENCE = 20  # rows in quarantine before they are learned; a shorter event was a false alarm
 STEP = 0.05  # of an adaptive conformal step, in deviations of the score
-USUAL = 5  # quarantines of rows over which the usual index is smoothed: a new fault hardly moves it
 MOST_SHIFT = 0.5  # deviations by which steps may raise a limit: calibration is not wrong by more
 
 
@@ -79,31 +80,41 @@ class AlarmState:
 
 @dataclass(frozen=True)
 class AlarmRule:
-    """Numbers of the decision that do not change along the stream."""
+    """What a decision depends on, besides the row and the alarms before it."""
 
+    limits: Limits
     alpha: float
     smoothed: bool  # whether the smoothed index raises the alarm
     adapts: bool
-    patience: int  # rows: a shorter event was a false alarm
-    base: tuple[float, float]  # limits of the index and of the joint score, before their shift
-    most_shift: tuple[float, float]  # up to which steps may raise them
-    event: float  # the joint score that makes an event at once
 
-    @classmethod
-    def of(
-        cls, limits: Limits, alpha: float, smoothed: bool, adapts: bool, patience: int
-    ) -> AlarmRule:
-        """The rule for given limits."""
-        base = (limits.index.limit(alpha), limits.joint.limit(alpha))
-        most_shift = (MOST_SHIFT * limits.index.deviation, MOST_SHIFT * limits.joint.deviation)
-        event = limits.event_limit(alpha)
-        return cls(alpha, smoothed, adapts, patience, base, most_shift, event)
+    @cached_property
+    def base(self) -> tuple[float, float]:
+        """Limits of the index and of the joint score, before their shift."""
+        return self.limits.index.limit(self.alpha), self.limits.joint.limit(self.alpha)
 
-    def p_value(self, decision: Decision, limits: Limits) -> float:
+    @cached_property
+    def event(self) -> float:
+        """The joint score that makes an event at once, before its shift."""
+        return self.limits.joint.limit(EVENT_SHARE * self.alpha)
+
+    @property
+    def deviations(self) -> tuple[float, float]:
+        """Standard deviations of the index and of the joint score."""
+        return self.limits.index.deviation, self.limits.joint.deviation
+
+    def thresholds(self, shift: tuple[float, float]) -> Thresholds:
+        """The limits with their shift."""
+        limits, own, joint = self.limits, self.base[0] + shift[0], self.base[1] + shift[1]
+        event = self.event + max(shift[1], 0.0)
+        if not self.smoothed:
+            return Thresholds(own, joint, math.inf, event)
+        return Thresholds(limits.index_limit(joint), joint, limits.lasting_limit(joint), event)
+
+    def p_value(self, decision: Decision) -> float:
         """Fraction of normal rows at least as far out; NaN for a row without any value."""
         if math.isnan(decision.score):
             return math.nan
-        reference = limits.joint if self.smoothed else limits.index
+        reference = self.limits.joint if self.smoothed else self.limits.index
         shift = decision.limit - self.base[int(self.smoothed)]
         return reference.p_value(decision.score - shift, self.alpha)
 
@@ -139,20 +150,10 @@ class Decision:
     event: int
 
 
-def thresholds(state: AlarmState, limits: Limits, rule: AlarmRule) -> Thresholds:
-    """The limits for the next row."""
-    own, joint = (base + shift for base, shift in zip(rule.base, state.shift, strict=True))
-    event = rule.event + max(state.shift[1], 0.0)
-    if not rule.smoothed:
-        return Thresholds(own, joint, math.inf, event)
-    return Thresholds(limits.index_limit(joint), joint, limits.lasting_limit(joint), event)
-
-
 def decide(
     state: AlarmState,
     log_index: float,
     residual: np.ndarray,
-    limits: Limits,
     rule: AlarmRule,
     counts: bool,
     trusted: bool = False,
@@ -164,7 +165,7 @@ def decide(
     in no event; a silent row, without any value, changes nothing: the event continues, if there is
     one.
     """
-    in_force = thresholds(state, limits, rule)
+    limits, in_force = rule.limits, rule.thresholds(state.shift)
     limit = in_force.smoothed if rule.smoothed else in_force.index
     if silent:
         lasting = root_size(state.average, limits.smoothing)
@@ -184,10 +185,11 @@ def decide(
     in_event = not trusted and (sum(recent) >= ALARMS or change > in_force.event)
 
     learns = rule.adapts and counts
-    shift, owed = moved_limits(state, over if learns else None, in_event, limits, rule)
+    shift, owed = moved_limits(state, over if learns else None, in_event, rule)
     usual = state.usual
     if learns and not in_event:
-        usual = smooth(usual, log_index, limits.index, 1.0 / (USUAL * rule.patience))
+        # over five quarantines: a new fault hardly moves it
+        usual = smooth(usual, log_index, limits.index, 1.0 / (5 * PATIENCE))
     n_events, event, event_rows = state.n_events, 0, 0
     if in_event:
         n_events += state.event == 0
@@ -200,7 +202,6 @@ def moved_limits(
     state: AlarmState,
     over: tuple[bool, bool] | None,
     in_event: bool,
-    limits: Limits,
     rule: AlarmRule,
 ) -> tuple[tuple[float, float], tuple[float, float]]:
     """Shifts of both limits after a conformal step, and the steps that are owed.
@@ -210,22 +211,18 @@ def moved_limits(
     """
     steps = (0.0, 0.0)
     if over is not None:
-        steps = (
-            STEP * limits.index.deviation * (over[0] - rule.alpha),
-            STEP * limits.joint.deviation * (over[1] - rule.alpha),
+        own, joint = (
+            STEP * deviation * (high - rule.alpha)
+            for deviation, high in zip(rule.deviations, over, strict=True)
         )
+        steps = (own, joint)
     owed = (state.owed[0] + steps[0], state.owed[1] + steps[1])
     if in_event:
         return state.shift, owed
-    if state.event and state.event_rows < rule.patience:
+    if state.event and state.event_rows < PATIENCE:
         steps = owed
-    shift = (
-        raised(state.shift[0], steps[0], rule.most_shift[0]),
-        raised(state.shift[1], steps[1], rule.most_shift[1]),
+    own, joint = (
+        min(shift + step, max(shift, MOST_SHIFT * deviation))
+        for shift, step, deviation in zip(state.shift, steps, rule.deviations, strict=True)
     )
-    return shift, (0.0, 0.0)
-
-
-def raised(shift: float, step: float, most: float) -> float:
-    """A shift after a step, which does not raise it above ``most``."""
-    return min(shift + step, max(shift, most))
+    return (own, joint), (0.0, 0.0)

@@ -11,9 +11,9 @@ from sklearn.base import OutlierMixin
 from sklearn.utils.validation import validate_data
 
 from kernelstream.anomaly.monitor.contributions import Contributions, slopes
-from kernelstream.anomaly.monitor.decisions import AlarmRule, Thresholds, thresholds
-from kernelstream.anomaly.monitor.drift import Drift
+from kernelstream.anomaly.monitor.decisions import AlarmRule
 from kernelstream.anomaly.monitor.fitting import LEAST_ROWS, fit_state, warn_of_glitches
+from kernelstream.anomaly.monitor.models import Drift
 from kernelstream.anomaly.monitor.parameters import (
     alarm_rate,
     check_stream_parameters,
@@ -26,8 +26,6 @@ from kernelstream.anomaly.monitor.sensors import SensorEvent
 from kernelstream.anomaly.monitor.state import MonitorState, Plan
 from kernelstream.estimators import StoredEstimator, at_one_moment, require_summable
 from kernelstream.serialization import stored
-
-SMOOTHING = 0.1  # of the event rule where the alarm itself is not smoothed
 
 
 @stored
@@ -61,8 +59,6 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         e in ``ε = e · tr S / D``, the variance that is taken for noise.
     whiten : bool or "auto"
         Whether rows are whitened (ZCA) or only standardised.
-    floor : float
-        Eigenvalues of the correlations below this share of their mean are raised to it.
     smooth : float or None
         Weight of the newest row in the moving average of the log index; 0.7 of it in that of what
         was unexpected in the rows, with its sign, which sees small faults that last. Either of them
@@ -74,11 +70,6 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
     memory : int
         Rows that normal operation is an average of, once it adapts. What ``fit`` knew is not
         forgotten: a row that the fitted model finds normal is normal.
-    folds : int or "auto"
-        Contiguous folds from which limits come when there is no calibration run: 5, or 20 where
-        there are fewer than ten rows a column.
-    quarantine : int
-        Rows that a row waits before it is learned; an event that begins meanwhile drops it.
     random_state : int, RandomState or None
         Seed of the points and of the made-up faults.
 
@@ -146,12 +137,9 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         basis: Any = 200,
         ridge: float | str = "auto",
         whiten: bool | str = "auto",
-        floor: float = 1e-3,
         smooth: float | None = 0.1,
         adapt: str = "event",
         memory: int = 1000,
-        folds: int | str = "auto",
-        quarantine: int = 20,
         random_state: Any = None,
     ):
         self.alpha = alpha
@@ -162,12 +150,9 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         self.basis = basis
         self.ridge = ridge
         self.whiten = whiten
-        self.floor = floor
         self.smooth = smooth
         self.adapt = adapt
         self.memory = memory
-        self.folds = folds
-        self.quarantine = quarantine
         self.random_state = random_state
 
     # -- learning normal operation
@@ -199,8 +184,7 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
                     run,
                     settings,
                     lags=None if is_auto(self.lags) else int(self.lags),
-                    folds=self.folds,
-                    smoothing=SMOOTHING if self.smooth is None else float(self.smooth),
+                    smoothing=0.1 if self.smooth is None else float(self.smooth),
                     alpha=float(self.alpha),
                 )
             warn_of_few_rows(self, draft._state.models.limits)
@@ -458,7 +442,7 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
     def offset_(self) -> float:
         """The limit of ``score_samples``: ``decision_function(X) = score_samples(X) - offset_``."""
         state = self._fitted_state()
-        limits = thresholds(state.alarms, state.models.limits, self._rule(self.alpha_))
+        limits = self._rule(self.alpha_).thresholds(state.alarms.shift)
         limit = limits.index if self.smooth is None else limits.smoothed
         return -(limit + state.models.excess)
 
@@ -507,8 +491,8 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         smoothed index and lasting are set together: any of them raises the alarm.
         """
         state = self._fitted_state()
-        now: dict[float, Thresholds] = {
-            a: thresholds(state.alarms, state.models.limits, self._rule(a))
+        now = {
+            a: self._rule(a).thresholds(state.alarms.shift)
             for a in sorted({self.alpha_, 0.05, 0.01})
         }
         limits, excess = state.models.limits, state.models.excess
@@ -562,12 +546,11 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         return tuple(map(str, names))
 
     def _rule(self, alpha: float) -> AlarmRule:
-        return AlarmRule.of(
+        return AlarmRule(
             self._state.models.limits,
             alpha=alpha,
             smoothed=self.smooth is not None,
             adapts=self.adapt == "event",
-            patience=int(self.quarantine),
         )
 
     def _plan(self) -> Plan:

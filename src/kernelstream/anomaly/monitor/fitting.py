@@ -22,7 +22,6 @@ from kernelstream.anomaly.monitor.limits import (
     Reference,
     calibrate,
     folds_of,
-    n_folds,
 )
 from kernelstream.anomaly.monitor.models import NormalModels
 from kernelstream.anomaly.monitor.normal import (
@@ -44,12 +43,10 @@ LEAST_ROWS = 8  # of normal operation
 MOST_LAGS = 9
 ROWS_A_COLUMN = 3  # rows of normal operation for each column of a lagged row, where lags="auto"
 WORTH_A_LAG = 0.01  # of the variance that is unexpected: more lags must lower it by more
-PAST_RIDGE = 0.1  # of the correlations of the past, when lags are chosen
 WIDER = 3.0  # factor by which a width that saturates is widened …
 WIDEST = 1e5  # … up to here
 WIDTHS = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3)  # the widest first: of equals it saturates latest
 RIDGES = (0.1, 0.01, 1e-3, 1e-4)  # the smallest sees curvature; below it causes blur
-STEPS = (1.0, 2.0)  # deviations
 MOST_ROWS = 3000  # that take part in a choice, the latest
 CLEAR = 5.0  # M far away must be this many times its limit, else the index saturates
 
@@ -59,7 +56,6 @@ def fit_state(
     run: np.ndarray | None,
     settings: list[Setting],
     lags: int | None,
-    folds: int | str,
     smoothing: float,
     alpha: float,
 ) -> MonitorState:
@@ -78,16 +74,15 @@ def fit_state(
     standard = Standardisation.of(Rows(X[whole]))
     Z = standard.apply(X)
     if lags is None:
-        lags = choose_lags(Z, max(0, min(MOST_LAGS, n // (ROWS_A_COLUMN * d) - 1)))
+        # of a single column, too, the rows beside a fold must be more than its lags
+        lags = choose_lags(Z, max(0, min(MOST_LAGS, n // (ROWS_A_COLUMN * max(d, 2)) - 1)))
     R = lagged_rows_to_learn(Z, lags)
-    number = n_folds(folds, len(R), R.shape[1])
-    require_rows_beside_folds(len(R), lags, number)
     setting = choose(R, [replace(setting, lags=lags) for setting in settings])
     calibration = None if run is None else calibration_rows(standard.apply(run), lags)
     given = len({setting.width for setting in settings}) == 1
     while True:
         normal = learn_normal(R, setting)
-        limits = calibrate(R, normal, calibration, number, smoothing)
+        limits = calibrate(R, normal, calibration, smoothing)
         if setting.width > WIDEST or not saturates(normal, limits.index.limit(alpha)):
             break
         if given:
@@ -100,27 +95,20 @@ def fit_state(
 
 
 def lagged_rows_to_learn(Z: np.ndarray, lags: int) -> np.ndarray:
-    """Complete lagged rows of normal operation, if there are enough to learn from."""
-    if lags >= len(Z):  # before they are laid side by side: a row with its past may fill the memory
-        raise ValueError(
-            f"With lags={lags} no row of {len(Z)} has its past: give more rows, fewer lags."
-        )
-    R = require_summable(usable_rows(Z, lags))
-    if len(R) < LEAST_ROWS:
-        raise ValueError(
-            f"With lags={lags} only {len(R)} rows are complete: give more rows, fewer lags."
-        )
-    return R
+    """Complete lagged rows of normal operation, if there are enough to learn from without a fold.
 
-
-def require_rows_beside_folds(n: int, lags: int, folds: int) -> None:
-    """Raise if a fold, and the rows that share its past, leave too few rows to learn."""
-    left = min(len(rows) for k in (FEW_FOLDS, folds) for rows, _ in folds_of(n, lags, k))
-    if left < LEAST_ROWS // 2:
+    Rows that share the past of a fold are not learned with the others.
+    """
+    # checked before rows are laid side by side: one row with its past may fill the memory
+    R = usable_rows(Z, lags) if lags < len(Z) else Z[:0]
+    left = min(len(others) for others, _ in folds_of(len(R), lags, FEW_FOLDS))
+    if len(R) < LEAST_ROWS or left < LEAST_ROWS // 2:
         raise ValueError(
-            f"With lags={lags} {n} rows are complete, and a fold of them leaves {left} that do not "
-            "share its past: too few to measure limits. Give more rows, or fewer lags."
+            f"With lags={lags} only {len(R)} of {len(Z)} rows are complete, and without a fold of "
+            f"them {left} are left: too few to learn normal operation. Give more rows, or fewer "
+            "lags."
         )
+    return require_summable(R)
 
 
 def warn_of_saturation(normal: Normal) -> None:
@@ -198,7 +186,8 @@ def choose_lags(Z: np.ndarray, most: int) -> int:
         C, new = rows.covariance, R[held_out] - rows.mean
         for lags in range(most + 1):
             past = slice(d, d * (lags + 1))
-            ridge = np.diag(PAST_RIDGE * np.diag(C)[past] + NEGLIGIBLE)
+            # a tenth of the variance: correlations of the past are estimated from few rows
+            ridge = np.diag(0.1 * np.diag(C)[past] + NEGLIGIBLE)
             expected = new[:, past] @ np.linalg.solve(C[past, past] + ridge, C[past, :d])
             apart = np.mean((new[:, :d] - expected) ** 2, axis=0)
             left[lags] += np.mean(np.log(apart + NEGLIGIBLE)) / FEW_FOLDS
@@ -250,7 +239,7 @@ def pseudo_faults(R: np.ndarray, lags: int, seed: int) -> list[np.ndarray]:
         exchanged[:, columns] = R[rng.permutation(n)][:, columns]
     between = (R + R[rng.permutation(n)]) / 2
     faults = [exchanged, between]
-    for step in STEPS:
+    for step in (1.0, 2.0):  # standard deviations
         stepped = R.copy()
         variable, signed = rng.integers(d, size=n), rng.choice([-step, step], size=n)
         for lag in range(lags + 1):

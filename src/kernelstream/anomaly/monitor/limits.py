@@ -142,13 +142,10 @@ class Limits:
         if self.burden >= self.learned or not 0.0 <= self.smoothing <= 1.0:
             raise ValueError(f"a burden of {self.burden} for {self.learned} rows")
 
-    def event_limit(self, alpha: float) -> float:
-        """The joint score that makes an event at once."""
-        return self.joint.limit(EVENT_SHARE * alpha)
-
     def join(self, log_index: Any, level: Any, lasting: Any) -> Any:
         """The highest of index, smoothed index and ``lasting``, on the scale of the second."""
-        return joined(log_index, level, lasting, self.index, self.smoothed, self.lasting)
+        highest = np.maximum(level, rescale(lasting, self.lasting, self.smoothed))
+        return np.maximum(highest, rescale(log_index, self.index, self.smoothed))
 
     def index_limit(self, limit: float) -> float:
         """What a limit of the joint score is for the index of a single row."""
@@ -199,11 +196,12 @@ class Limits:
         t2, spe = (Reference.of(np.log(np.maximum(s, TINIEST))) for s in (scores.t2, scores.spe))
         sizes = root_sizes(residuals, smoothing)
         lasting = Reference.of(sizes)
-        highest = joined(log_index, path, sizes, index, smoothed, lasting)
+        limits = cls(index, smoothed, t2, spe, lasting, smoothed, smoothing)
+        highest = limits.join(log_index, path, sizes)
         joint = Reference.of(highest)
         alarms, high = highest > joint.limit(OFTEN), highest > joint.limit(EVENT_SHARE * OFTEN)
         burst = alarms_an_event(alarms, high)
-        return cls(index, smoothed, t2, spe, lasting, joint, smoothing, burst=burst)
+        return replace(limits, joint=joint, burst=burst)
 
 
 def alarms_an_event(alarms: np.ndarray, high: np.ndarray) -> float:
@@ -218,19 +216,6 @@ def alarms_an_event(alarms: np.ndarray, high: np.ndarray) -> float:
     event = (np.convolve(alarms, np.ones(WINDOW))[: len(alarms)] >= ALARMS) | high
     begins = int(event[:1].sum()) + int(np.sum(event[1:] & ~event[:-1]))
     return max(float(alarms.sum()) / max(begins, 1), 1.0)
-
-
-def joined(
-    log_index: Any,
-    level: Any,
-    sizes: Any,
-    index: Reference,
-    smoothed: Reference,
-    lasting: Reference,
-) -> Any:
-    """The highest of index, smoothed index and ``lasting``, on the scale of the second."""
-    highest = np.maximum(level, rescale(sizes, lasting, smoothed))
-    return np.maximum(highest, rescale(log_index, index, smoothed))
 
 
 def rescale(score: Any, of: Reference, to: Reference) -> Any:
@@ -254,10 +239,9 @@ def smooth_all(
     return path
 
 
-def n_folds(folds: int | str, n_rows: int, width: int) -> int:
+def n_folds(n_rows: int, width: int) -> int:
     """Five folds, 20 where there are fewer than ten rows a column; never more than rows / 2."""
-    wanted = (20 if n_rows < 10 * width else 5) if folds == "auto" else int(folds)
-    return max(2, min(wanted, n_rows // 2))
+    return min(20 if n_rows < 10 * width else 5, n_rows // 2)
 
 
 def folds_of(n_rows: int, lags: int, folds: int) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -270,11 +254,6 @@ def folds_of(n_rows: int, lags: int, folds: int) -> list[tuple[np.ndarray, np.nd
     pairs = []
     for start, stop in pairwise(edges):
         others = np.r_[0 : max(start - lags, 0), min(stop + lags, n_rows) : n_rows]
-        if not len(others):
-            raise ValueError(
-                f"With lags={lags}, {n_rows} rows are too few: where some of them are held out for "
-                "the limits, none is left to learn. Give more rows, or fewer lags."
-            )
         pairs.append((others, np.arange(start, stop)))
     return pairs
 
@@ -292,11 +271,10 @@ def held_out_scores(R: np.ndarray, setting: Setting, folds: int) -> tuple[Scores
     return scores, np.concatenate(residuals)
 
 
-def calibrate(
-    R: np.ndarray, normal: Normal, run: np.ndarray | None, folds: int, smoothing: float
-) -> Limits:
+def calibrate(R: np.ndarray, normal: Normal, run: np.ndarray | None, smoothing: float) -> Limits:
     """Limits from a calibration run, or from folds where there is none."""
     setting, n = normal.setting, len(R)
+    folds = n_folds(n, R.shape[1])
     few = folds_of(n, setting.lags, FEW_FOLDS)
     if run is None:
         scores, residuals = held_out_scores(R, setting, folds)

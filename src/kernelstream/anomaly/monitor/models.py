@@ -4,6 +4,9 @@ The present model adapts. The reference and the models of accepted events are fr
 find normal stays normal, however long it was away. A row counts by the model that finds it the
 most normal; where that is another than the present one for some time, adaptation continues from
 that model. The one that it leaves is kept until the next such switch: the process may return.
+
+No rule that adapts to drift can distinguish a slow fault from it. So the distance of the present
+model from the reference is charted as well.
 """
 
 from __future__ import annotations
@@ -19,9 +22,9 @@ from kernelstream.anomaly.monitor.contributions import (
     slopes,
     stiffness,
 )
-from kernelstream.anomaly.monitor.drift import Drift, measure_drift, no_drift
 from kernelstream.anomaly.monitor.limits import Limits, smooth_all
 from kernelstream.anomaly.monitor.normal import Normal, Product, Scores, rows_times
+from kernelstream.arrays import prints_short
 from kernelstream.serialization import stored
 from kernelstream.stream import Standardisation
 
@@ -41,6 +44,74 @@ class ModelScores:
     residuals: np.ndarray
     present: np.ndarray
     ewma: np.ndarray
+
+
+@prints_short
+@stored
+@dataclass(frozen=True, eq=False)
+class Drift:
+    """Where normal operation is now, seen from where it was when the model was fitted.
+
+    Attributes
+    ----------
+    centre : array of shape (d,)
+        Shift of each variable's mean, in deviations of the reference.
+    scale : array of shape (d,)
+        Deviation of each variable over that of the reference.
+    overlap : float
+        Share of the leading directions of the reference that are still leading directions, 1 at
+        the start.
+    novelty : float
+        Mean log index of the rows learned last under the frozen model, in deviations from its
+        mean in calibration.
+    rows : int
+        Rows learned since ``fit``.
+    """
+
+    centre: Annotated[np.ndarray, "float64 (columns)"]
+    scale: Annotated[np.ndarray, "float64 (columns), positive"]
+    overlap: float
+    novelty: float
+    rows: int
+
+    @property
+    def largest_shift(self) -> float:
+        """The largest shift of a mean, in deviations of the reference."""
+        return float(np.abs(self.centre).max())
+
+    @property
+    def largest_scale(self) -> float:
+        """The largest change of a deviation, as a factor of at least one."""
+        return float(np.exp(np.abs(np.log(self.scale)).max()))
+
+    @classmethod
+    def between(
+        cls, reference: Normal, present: Normal, limits: Limits, R: np.ndarray, rows: int
+    ) -> Drift:
+        """Compare two models of normal operation; ``R`` are the rows learned last.
+
+        Parameters
+        ----------
+        reference, present : Normal
+            The fitted model, and the adapted one.
+        limits : Limits
+            The limits of the fitted model.
+        R : array of shape (n, features)
+            Lagged rows.
+        rows : int
+            Rows learned since ``fit``.
+        """
+        was, now = reference.whitening, present.whitening
+        d = reference.n_features  # of a lagged row, the present values come first
+        leading = max(was.axes.shape[1], 1)
+        log_index = reference.score(R, np.matmul).log_index
+        return cls(
+            centre=(now.mean[:d] - was.mean[:d]) / was.deviation[:d],
+            scale=now.deviation[:d] / was.deviation[:d],
+            overlap=float(np.sum((was.axes.T @ now.axes) ** 2) / leading) if was.axes.size else 1.0,
+            novelty=float((log_index.mean() - limits.index.mean) / limits.index.deviation),
+            rows=rows,
+        )
 
 
 @stored
@@ -74,7 +145,8 @@ class NormalModels:
         cls, standard: Standardisation, fitted: Normal, limits: Limits, curvature: np.ndarray
     ) -> NormalModels:
         """The fitted model alone, before the stream."""
-        drift = no_drift(fitted.n_features)
+        d = fitted.n_features
+        drift = Drift(np.zeros(d), np.ones(d), 1.0, 0.0, 0)
         return cls(standard, fitted, fitted, limits, curvature, drift, limits.index.mean)
 
     @property
@@ -160,5 +232,5 @@ class NormalModels:
     def _with_present(self, model: Normal, R: np.ndarray) -> NormalModels:
         """The models with another present one, which has learned the rows R."""
         n = self.drift.rows + len(R)
-        drift = measure_drift(self.reference, model, self.limits, R, n)
+        drift = Drift.between(self.reference, model, self.limits, R, n)
         return replace(self, present=model, drift=drift)

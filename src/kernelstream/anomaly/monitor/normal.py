@@ -42,9 +42,9 @@ from kernelstream.serialization import stored
 from kernelstream.stream import Chain, Rows, Stream
 
 Product = Callable[[np.ndarray, np.ndarray], np.ndarray]
-BLOCK = 1024  # rows of the pass that learns the points
 NEGLIGIBLE = 1e-12  # variance: of a column in reference units, of a feature where k(x, x) = 1
 TINIEST = 1e-300  # scores may be exactly zero, and limits are of logarithms
+FLOOR = 1e-3  # eigenvalues of correlations below it (their mean is 1) are raised to it
 REACH = 2.0  # squared radius, in units of D, inside which gradients are taken as they are
 
 
@@ -148,8 +148,8 @@ class Whitening:
     axes: Annotated[np.ndarray, "float64 (features, ?)"]
 
     @classmethod
-    def of(cls, moments: RowMoments, whiten: bool, floor: float) -> Whitening:
-        """Whitening from moments; eigenvalues below ``floor`` (their mean is 1) are raised."""
+    def of(cls, moments: RowMoments, whiten: bool) -> Whitening:
+        """Whitening from moments."""
         variance = np.diag(moments.covariance)
         deviation = np.sqrt(np.where(variance > NEGLIGIBLE, variance, 1.0))
         P = moments.covariance / np.outer(deviation, deviation)
@@ -157,7 +157,7 @@ class Whitening:
         values, vectors = symmetric_eigen(P)
         axes = vectors[:, values > 1.0]
         if whiten:
-            root = (vectors / np.sqrt(np.maximum(values, floor))) @ vectors.T
+            root = (vectors / np.sqrt(np.maximum(values, FLOOR))) @ vectors.T
         else:
             root = np.eye(len(values))
         whitener = np.ascontiguousarray(root / deviation[:, None])
@@ -289,7 +289,6 @@ class Setting:
     whiten: bool
     width: Annotated[float, "positive"]  # c in exp(−|u − v|²/(c·D))
     ridge: Annotated[float, "positive"]  # e in ε = e · tr S / D
-    floor: Annotated[float, "not negative"]
     basis: landmarks.LandmarkStrategy
     seed: int
     lags: int = 0
@@ -332,7 +331,7 @@ class Normal:
 
     @cached_property
     def _residual_weights(self) -> np.ndarray:
-        return residual_weights(self.rows.covariance, self.n_features, self.setting.floor)
+        return residual_weights(self.rows.covariance, self.n_features, FLOOR)
 
     def residuals(self, R: np.ndarray, product: Product = rows_times) -> np.ndarray:
         """Standardized prediction errors of rows given the rows before them (see ``lasting``)."""
@@ -356,7 +355,7 @@ class Normal:
             self,
             rows=rows,
             coordinates=coordinates,
-            whitening=Whitening.of(rows, s.whiten, s.floor),
+            whitening=Whitening.of(rows, s.whiten),
             index=Index.of(self.index.kernel, self.index.span, coordinates, s.ridge),
         )
 
@@ -368,7 +367,7 @@ def learn_normal(R: np.ndarray, setting: Setting, like: Normal | None = None) ->
     """
     if like is None:
         rows = RowMoments.of(R)
-        whitening = Whitening.of(rows, setting.whiten, setting.floor)
+        whitening = Whitening.of(rows, setting.whiten)
     else:
         rows, whitening = like.rows, like.whitening
     U = whitening.apply(R, np.matmul)
@@ -376,7 +375,7 @@ def learn_normal(R: np.ndarray, setting: Setting, like: Normal | None = None) ->
     chain = Chain(
         kernel, setting.basis, trackers.Covariance(), True, None, setting.seed, certify=False
     )
-    state = Stream.of(chain, BLOCK, U.shape[1]).learn_all(Rows(U)).begun
+    state = Stream.of(chain, 1024, U.shape[1]).learn_all(Rows(U)).begun
     n, mean = state.moments.weight, state.moments.mean
     covariance = state.tracker.scatter / n - np.outer(mean, mean)
     coordinates = RowMoments(n, n, mean, covariance)

@@ -16,7 +16,6 @@ from kernelstream.serialization import check_choice, check_count, check_number
 if TYPE_CHECKING:
     from kernelstream.anomaly.monitor.estimator import KernelMonitor
 
-LEAST_MEMORY = 10  # rows: a tenth of them is learned at once
 LEAST_ALPHA, MOST_ALPHA = 1e-12, 0.5  # below, no score that a fault can reach is so rare
 USUAL_ALPHA = 0.01  # a limit of this share is fair by a log-normal law of a few rows too
 
@@ -30,14 +29,11 @@ def settings_of(given: KernelMonitor, seed: int = 0) -> list[Setting]:
     """The settings that ``fit`` chooses from; parameters that make no sense raise in words."""
     name = type(given).__name__
     check_stream_parameters(given)
-    check_number(name, "floor", given.floor, 0, 1)
     if given.smooth is not None and given.smooth != 1:
         check_number(name, "smooth", given.smooth, 0, 1)
     for parameter in ("width", "ridge"):
         if not is_auto(getattr(given, parameter)):
             check_number(name, parameter, getattr(given, parameter))
-    if not is_auto(given.folds):
-        check_count(name, "folds", given.folds, none_allowed=False)
     if not is_auto(given.lags) and given.lags != 0:
         check_count(name, "lags", given.lags, none_allowed=False)
     check_choice("whiten", given.whiten, ("auto", True, False))
@@ -46,7 +42,7 @@ def settings_of(given: KernelMonitor, seed: int = 0) -> list[Setting]:
     widths = WIDTHS if is_auto(given.width) else (float(given.width),)
     ridges = RIDGES if is_auto(given.ridge) else (float(given.ridge),)
     return [
-        Setting(whiten, width, ridge, float(given.floor), basis, seed)
+        Setting(whiten, width, ridge, basis, seed)
         for whiten, width, ridge in product(whitens, widths, ridges)
     ]
 
@@ -64,11 +60,6 @@ def check_stream_parameters(given: KernelMonitor) -> None:
         if getattr(given, parameter) is not None:
             check_number(name, parameter, getattr(given, parameter))
     check_count(name, "memory", given.memory, none_allowed=False)
-    if given.memory < LEAST_MEMORY:
-        raise ValueError(
-            f"{name}: memory must be at least {LEAST_MEMORY} rows, got {given.memory!r}."
-        )
-    check_count(name, "quarantine", given.quarantine, none_allowed=False)
     check_choice("adapt", given.adapt, ("event", "off"))
 
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any, SupportsIndex, overload
+from functools import cached_property
+from typing import Annotated, Any
 
 import numpy as np
 
-from kernelstream.anomaly.monitor.contributions import Contributions
-from kernelstream.anomaly.monitor.drift import Drift
-from kernelstream.anomaly.monitor.sensors import KEPT_EVENTS, SensorEvent
+from kernelstream.anomaly.monitor.contributions import Contributions, contributions
+from kernelstream.anomaly.monitor.decisions import AlarmRule, Decision
+from kernelstream.anomaly.monitor.models import Drift, ModelScores, NormalModels
+from kernelstream.anomaly.monitor.normal import TINIEST
+from kernelstream.anomaly.monitor.sensors import KEPT_EVENTS, SensorEvent, SensorStatus
 from kernelstream.arrays import prints_short
 from kernelstream.serialization import stored
+
+FIRST_ROWS = 10  # of a sequence: what begins there is not an event, the process is another one
 
 
 @prints_short
@@ -112,15 +118,9 @@ class Records(list[Record]):
     array([0, 1, 2, 3])
     """
 
-    @overload
-    def __getitem__(self, which: SupportsIndex, /) -> Record: ...
-
-    @overload
-    def __getitem__(self, which: slice, /) -> Records: ...
-
-    def __getitem__(self, which: SupportsIndex | slice, /) -> Record | Records:
+    def __getitem__(self, which: Any, /) -> Any:
         chosen = super().__getitem__(which)
-        return Records(chosen) if isinstance(chosen, list) else chosen
+        return Records(chosen) if isinstance(which, slice) else chosen
 
     def __repr__(self) -> str:
         alarms = sum(bool(record.alarm) for record in self)
@@ -211,6 +211,23 @@ class Event:
         """Rows of the event."""
         return self.last_row - self.first_row + 1
 
+    def extend(self, row: int, time: Any, index: float, slope: np.ndarray) -> Event:
+        """The event with one more row.
+
+        Parameters
+        ----------
+        row : int
+            Its number.
+        time : int, float or str
+            Its time stamp.
+        index : float
+            Its index.
+        slope : array of shape (d,)
+            Slope of the index there.
+        """
+        peak, total = max(self.peak, index), self.slope_sum + slope
+        return replace(self, last_row=row, last_time=time, peak=peak, slope_sum=total)
+
     @property
     def mean_slope(self) -> np.ndarray:
         """The slope of the index, averaged over the event."""
@@ -232,30 +249,104 @@ class EventLog:
         return replace(self, present=None, past=(*self.past, over)[-KEPT_EVENTS:])
 
 
-def extend_event(
-    event: Event | None,
-    id: int,
-    row: int,
-    time: Any,
-    index: float,
-    slope: np.ndarray,
-    foreign: bool = False,
-) -> Event:
-    """The event with one more row, or a new one."""
-    stamp = storable_time(time)
-    if event is None:
-        return Event(id, row, row, stamp, stamp, index, slope, foreign=foreign)
-    return replace(
-        event,
-        last_row=row,
-        last_time=stamp,
-        peak=max(event.peak, index),
-        slope_sum=event.slope_sum + slope,
-    )
-
-
 def storable_time(time: Any) -> int | float | str:
     """A time stamp that a file can hold: numbers as they are, the rest as text."""
     if isinstance(time, np.integer | np.floating):
         time = time.item()
     return time if isinstance(time, int | float | str) else str(time)
+
+
+@dataclass(frozen=True)
+class ScoredRows:
+    """Consecutive rows that one state of the models has scored, and what was decided about them.
+
+    There are as many records as decisions: rows after the last decision are scored again.
+    """
+
+    models: NormalModels
+    rule: AlarmRule
+    names: tuple[str, ...]
+    began_at: int  # the row with which the present sequence began
+    first: int  # number of the first row
+    times: Sequence[Any]
+    missing: np.ndarray
+    lagged: np.ndarray
+    found: ModelScores
+    decisions: list[Decision]
+    learned: np.ndarray
+    statuses: list[SensorStatus]
+
+    def record(self, log: EventLog) -> tuple[EventLog, Records]:
+        """The log with the rows of events, and a record for each row."""
+        flagged = [t for t, made in enumerate(self.decisions) if made.alarm or made.event]
+        slopes = self.models.slopes(self.lagged, self.found.number, np.array(flagged, dtype=int))
+        records, unit = Records(), self.models.standard.deviation
+        for t, decision in enumerate(self.decisions):
+            present = log.present
+            if present is not None and decision.event != present.id:
+                log = log.close(present, self.models.explain(present.mean_slope, self.names))
+            explained = None
+            if t in slopes:
+                slope, h = slopes[t]
+                if decision.event:
+                    log = self._extend(log, t, slope)
+                    assert log.present is not None
+                    slope = log.present.mean_slope
+                explained = contributions(slope, h, unit, self.names)
+            records.append(self._record(log, t, explained))
+        return log, records
+
+    def _extend(self, log: EventLog, t: int, slope: np.ndarray) -> EventLog:
+        """The log with one more row of the present event, or with a new event."""
+        row, index = self.first + t, float(self.found.scores.index[t])
+        stamp = storable_time(self.times[t])
+        if log.present is not None:
+            return replace(log, present=log.present.extend(row, stamp, index, slope))
+        number, foreign = self.decisions[t].event, row - self.began_at < FIRST_ROWS
+        event = Event(number, row, row, stamp, stamp, index, slope, foreign=foreign)
+        return replace(log, present=event)
+
+    def _record(self, log: EventLog, t: int, explained: Contributions | None) -> Record:
+        decision, scores, excess = self.decisions[t], self.found.scores, self.models.excess
+        limits, status = decision.limits, self.statuses[t]
+        event = log.present if decision.event else None
+        foreign = event is not None and event.foreign
+        over_index = self.found.log_index[t] > limits.index
+        return Record(
+            row=self.first + t,
+            time=self.times[t],
+            index=float(scores.index[t]),
+            smoothed=float(np.exp(decision.level + excess)),
+            t2=float(scores.t2[t]),
+            spe=float(scores.spe[t]),
+            t2_blind=bool(over_index and scores.t2[t] <= self._t2_limit),
+            limit=float(np.exp(decision.limit + excess)),
+            index_limit=float(np.exp(limits.index + excess)),
+            t2_limit=self._t2_limit,
+            spe_limit=self._spe_limit,
+            lasting=decision.lasting**3,
+            lasting_limit=limits.lasting**3,
+            event_limit=float(np.exp(limits.event + excess)),
+            p_value=self.rule.p_value(decision),
+            alarm=decision.alarm,
+            event=None if event is None or foreign else event.id,
+            acknowledged=event is not None and event.acknowledged,
+            learned=bool(self.learned[t]),
+            drift=self.models.drift,
+            foreign=foreign,
+            missing=self._pick_names(self.missing[t]),
+            dead=self._pick_names(status.dead),
+            silent=self._pick_names(status.silent),
+            contributions=explained,
+        )
+
+    @cached_property
+    def _t2_limit(self) -> float:
+        return float(np.exp(self.models.limits.t2.limit(self.rule.alpha)))
+
+    @cached_property
+    def _spe_limit(self) -> float:
+        return float(max(np.exp(self.models.limits.spe.limit(self.rule.alpha)), TINIEST))
+
+    def _pick_names(self, which: np.ndarray) -> tuple[str, ...]:
+        return tuple(self.names[j] for j in np.flatnonzero(which)) if which.any() else ()

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from kernelstream.anomaly.monitor.normal import Normal, lag_rows, row_dots
+from kernelstream.anomaly.monitor.normal import FLOOR, Normal, lag_rows, row_dots
 from kernelstream.arrays import generator, prints_short, symmetric_eigen
 from kernelstream.serialization import stored
 
@@ -52,20 +52,19 @@ class ConditionalLaw:
     --------
     >>> import numpy as np
     >>> C = np.array([[1.0, 0.9], [0.9, 1.0]])
-    >>> law = ConditionalLaw(np.array([False, True]), np.zeros(2), C, 0.0)
-    >>> law.expect(np.array([2.0, np.nan]))
+    >>> law = ConditionalLaw(np.array([False, True]), np.zeros(2), C)
+    >>> law.expect(np.array([2.0, np.nan])).round(2)
     array([2. , 1.8])
     """
 
     missing: np.ndarray
     mean: np.ndarray
     covariance: np.ndarray
-    floor: float  # relative to the variances, added to them
 
     @classmethod
     def of(cls, normal: Normal, missing: np.ndarray) -> ConditionalLaw:
         """The law of rows of normal operation."""
-        return cls(missing, normal.rows.mean, normal.rows.covariance, normal.setting.floor)
+        return cls(missing, normal.rows.mean, normal.rows.covariance)
 
     @cached_property
     def weights(self) -> np.ndarray:
@@ -73,7 +72,7 @@ class ConditionalLaw:
         present = ~self.missing
         C = self.covariance[np.ix_(present, present)]
         variance = np.diag(C)
-        C = C + np.diag(self.floor * variance + np.where(variance > 0, 0.0, 1.0))
+        C = C + np.diag(FLOOR * variance + np.where(variance > 0, 0.0, 1.0))
         return np.linalg.solve(C, self.covariance[np.ix_(present, self.missing)])
 
     @cached_property
@@ -129,8 +128,7 @@ def most_normal(
     with np.errstate(over="ignore", invalid="ignore"):
         apart = ((points - row) / normal.whitening.deviation)[:, ~missing]
         nearest = np.argsort(row_dots(apart, apart), kind="stable")[:NEAR_POINTS]
-        candidates = np.repeat(filled[None, :], 1 + len(nearest), axis=0)
-        candidates[1:, missing] = points[nearest][:, missing]
+        candidates = np.vstack([filled, np.where(missing, points[nearest], row)])
         return candidates[np.argmin(normal.score(candidates).index)]
 
 
@@ -148,16 +146,12 @@ def glitches(x: np.ndarray) -> int:
     >>> glitches(x)
     1
     """
-    apart = np.sort(np.abs(x / 2 - np.median(x) / 2))  # halves: a difference may overflow
-    others = _root_mean_square(apart[: -max(1, len(x) // 100)])
-    if others == 0.0 or _root_mean_square(apart) < GLITCH * others:
-        return 0
+    with np.errstate(over="ignore"):  # what overflows is far out as well
+        apart = np.sort(np.abs(x - np.median(x)))
+        others = np.sqrt(np.mean(apart[: -max(1, len(x) // 100)] ** 2))
+        if others == 0.0 or np.sqrt(np.mean(apart**2)) < GLITCH * others:
+            return 0
     return int(np.sum(apart > GLITCH * others))
-
-
-def _root_mean_square(values: np.ndarray) -> float:
-    largest = float(values.max())  # whose square may be too large, and that of others too small
-    return largest * float(np.sqrt(np.mean((values / largest) ** 2))) if largest else 0.0
 
 
 def without_glitches(normal: Normal, R: np.ndarray) -> np.ndarray:
@@ -261,23 +255,24 @@ class Sensors:
     @classmethod
     def of(cls, X: np.ndarray, constant: np.ndarray) -> Sensors:
         """Learn from normal rows how long each sensor may stand still, or say nothing."""
-        d = X.shape[1]
-        nothing = np.zeros(d, dtype=np.int64)
-        longest, run, gap, absent, last = *(nothing,) * 4, X[0] * np.nan
+        nothing = np.zeros(X.shape[1], dtype=np.int64)
+        sensors = blank = cls(X[0] * np.nan, *(nothing,) * 4)
+        longest, gap = nothing, nothing
         for row in X:
-            last, run = _advance(last, run, row)
-            absent = np.where(np.isnan(row), absent + 1, 0)
-            longest, gap = np.maximum(longest, run), np.maximum(gap, absent)
-        return cls(X[0] * np.nan, nothing, np.where(constant, 0, longest), nothing, gap)
+            sensors, _ = sensors.see(row)
+            longest, gap = np.maximum(longest, sensors.run), np.maximum(gap, sensors.absent)
+        return replace(blank, longest=np.where(constant, 0, longest), longest_gap=gap)
 
     def see(self, row: np.ndarray) -> tuple[Sensors, SensorStatus]:
         """The sensors after one more row, and which are dead or silent.
 
         Columns that were constant in normal operation are not watched for standing still.
         """
-        last, run = _advance(self.last, self.run, row)
+        missing = np.isnan(row)
+        run = np.where(missing, self.run, np.where(row == self.last, self.run + 1, 1))
+        last = np.where(missing, self.last, row)
         dead = (self.longest > 0) & (run > np.maximum(LEAST_RUN, RUN_FACTOR * self.longest))
-        absent = np.where(np.isnan(row), self.absent + 1, 0)
+        absent = np.where(missing, self.absent + 1, 0)
         silent = absent > np.maximum(LEAST_RUN, RUN_FACTOR * self.longest_gap)
         after = replace(self, last=last, run=run, absent=absent)
         return after, SensorStatus(dead & ~silent, silent)
@@ -296,9 +291,3 @@ class Sensors:
             states.append(sensors)
             statuses.append(status)
         return states, statuses
-
-
-def _advance(last: np.ndarray, run: np.ndarray, row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    present = ~np.isnan(row)
-    run = np.where(present, np.where(row == last, run + 1, 1), run)
-    return np.where(present, row, last), run

@@ -17,12 +17,11 @@ from typing import Annotated
 
 import numpy as np
 
-from kernelstream.anomaly.monitor.decisions import AlarmRule, AlarmState, Decision, decide
+from kernelstream.anomaly.monitor.decisions import PATIENCE, AlarmRule, AlarmState, Decision, decide
 from kernelstream.anomaly.monitor.limits import smooth_all
 from kernelstream.anomaly.monitor.models import ModelScores, NormalModels
 from kernelstream.anomaly.monitor.normal import lag_rows
-from kernelstream.anomaly.monitor.recording import EvaluatedRows, Recorder
-from kernelstream.anomaly.monitor.records import EventLog, Records, storable_time
+from kernelstream.anomaly.monitor.records import EventLog, Records, ScoredRows, storable_time
 from kernelstream.anomaly.monitor.sensors import (
     Sensors,
     SensorStatus,
@@ -90,7 +89,7 @@ class LearningBuffer:
                 pending.append(row)
             elif learned:
                 quarantine.append(row)
-                if len(quarantine) > plan.rule.patience:
+                if len(quarantine) > PATIENCE:
                     pending.append(quarantine.popleft())
         width = self.event.shape[1]
         return LearningBuffer(
@@ -182,11 +181,20 @@ class MonitorState:
             plan.rule, found, missing, statuses, trusted
         )
         n = len(decisions)
-        rows = EvaluatedRows(
-            self.n_rows, times[:n], missing, R, found, decisions, learned, statuses
-        )
-        recorder = Recorder(plan.rule, plan.names, self.models, self.began_at)
-        log, records = recorder.record(self.log, rows)
+        log, records = ScoredRows(
+            models=self.models,
+            rule=plan.rule,
+            names=plan.names,
+            began_at=self.began_at,
+            first=self.n_rows,
+            times=times[:n],
+            missing=missing,
+            lagged=R,
+            found=found,
+            decisions=decisions,
+            learned=learned,
+            statuses=statuses,
+        ).record(self.log)
         sensor_events = log_sensors(
             self.log.sensors, statuses, plan.names, self.n_rows, list(map(storable_time, times[:n]))
         )
@@ -230,7 +238,6 @@ class MonitorState:
                 alarms,
                 float(found.log_index[t]),
                 found.residuals[t],
-                limits,
                 rule,
                 # Imputed values would lower the limits.
                 counts=not (missing[t].any() or status.dead.any()),
@@ -286,7 +293,6 @@ class MonitorState:
                 alarms,
                 float(found.log_index[t]),
                 found.residuals[t],
-                limits,
                 plan.rule,
                 counts=False,
                 silent=bool(silent),
