@@ -145,9 +145,8 @@ def test_between_two_passes_nothing_is_claimed(tmp_path: Path) -> None:
         load(tmp_path / "m.safetensors")
 
 
-def test_a_first_pass_gathers_what_fills_and_judges() -> None:
-    """Gaps are filled by what came before, and rows judged by it."""
-    assert not begin_first_pass(new(scale=Imputation("auto"))).chain.only_points
+def test_a_first_pass_gathers_what_rows_are_evaluated_by() -> None:
+    assert begin_first_pass(new(scale=Imputation("auto"))).chain.only_points
     assert not begin_first_pass(new(robust=True)).chain.only_points
     assert not begin_first_pass(new(tracker=papers.Hebbian())).chain.only_points
     assert begin_first_pass(new()).chain.only_points

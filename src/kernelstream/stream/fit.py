@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kernelstream.arrays.draws import generator
-from kernelstream.arrays.namespaces import all_finite
 from kernelstream.arrays.threads import cores
 from kernelstream.certificates.sample import NAMING_ROWS, AuditSample
 from kernelstream.landmarks import Start
@@ -56,7 +54,7 @@ def _learn_all(stream: Stream, rows: Rows) -> Stream:
     order = np.arange(n) if in_order else generator(chain.seed, "order").permutation(n)
     stream = stream.start(rows.take(order[: stream.start_rows]), rows).without_signs()
     if not wants_second_pass(stream):
-        return take_signs(filled_by_all(stream, rows, lambda begun: begun.fold(rows)))
+        return take_signs(stream.fold(rows))
     if chain.tracker.forgetting != 1.0:
         order = np.arange(n)  # the last rows are those that count
     # The first pass only looks for points: it learns no targets.
@@ -72,8 +70,6 @@ def fold_in_one_pass(stream: Stream, rows: Rows) -> Stream:
     """Fold rows that are all at hand in a basis that stays: in blocks as long as is fast."""
     longer = 2 ** int(math.log2(max(1, PASS_NUMBERS // stream.chain.basis.size)))
     size = max(stream.batch_size, longer)
-    if stream.fills and stream.scaler.model is not None:  # of a first pass
-        return stream.fold(rows, frozen=True, size=size)
     sample, observer = sample_of_all(stream, rows), stream.begun.observer
     if sample is not None and observer is not None:
         unsampled = replace(stream.begun, observer=observer.without_sample())
@@ -81,7 +77,7 @@ def fold_in_one_pass(stream: Stream, rows: Rows) -> Stream:
         assert found.begun.observer is not None
         observer = replace(found.begun.observer, sample=sample)
         return found.with_state(replace(found.begun, observer=observer))
-    return filled_by_all(stream, rows, lambda begun: begun.fold(rows, frozen=True, size=size))
+    return stream.fold(rows, frozen=True, size=size)
 
 
 def sample_of_all(stream: Stream, rows: Rows) -> AuditSample | None:
@@ -100,15 +96,6 @@ def sample_of_all(stream: Stream, rows: Rows) -> AuditSample | None:
     audit = audit.named_by(stream.prepared(rows.X[:NAMING_ROWS, :]))
     audit = audit.offer_all((rows.X,), rows.weights, clock)
     return replace(audit, rows=(stream.prepared(audit.rows[0]),))
-
-
-def filled_by_all(stream: Stream, rows: Rows, fold: Callable[[Stream], Stream]) -> Stream:
-    """The rows folded; what all of them say fills the gaps of each, in one pass more."""
-    found = fold(stream)
-    if not stream.fills:
-        return found
-    found = found.filling_anew()
-    return found if all_finite(rows.X) else fold(replace(stream, scaler=found.scaler))
 
 
 def with_sampled_landmarks(stream: Stream, rows: Rows) -> Stream | None:
@@ -139,9 +126,9 @@ def wants_second_pass(stream: Stream) -> bool:
 def begin_first_pass(stream: Stream) -> Stream:
     """The stream that looks for points, and gathers nothing that a second pass gathers again.
 
-    Unless that has a use before: gaps are filled by it, and rows judged.
+    Except for a robust stream, which evaluates its rows by what it has learned.
     """
-    only_points = wants_second_pass(stream) and not (stream.fills or stream.chain.robust)
+    only_points = wants_second_pass(stream) and not stream.chain.robust
     same = stream.chain.only_points == only_points
     return stream if same else stream.with_chain(only_points=only_points)
 
@@ -156,7 +143,7 @@ def share_of_first_pass(stream: Stream) -> float:
 def begin_second_pass(stream: Stream) -> Stream:
     """The finished basis, with no statistics yet: what a second pass over the rows begins with."""
     with cores():
-        before = stream.caught_up.filling_anew()
+        before = stream.caught_up
         stream = with_final_landmarks(before).with_chain(only_points=False).blank()
     judged = replace(stream.begun, judge=judge_of(before, stream))
     return stream.with_state(judged).without_signs()

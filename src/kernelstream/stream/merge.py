@@ -29,7 +29,7 @@ def merge(a: Stream, b: Stream) -> Stream:
     basis, to_a, to_b = chain.basis.merge(chain.kernel, one.basis, two.basis, chain.seed)
     one = one if to_a is None else chain.rebase(one, basis, to_a)
     two = two if to_b is None else chain.rebase(two, basis, to_b)
-    return a.with_state(add_states(chain, one, two, basis)).filling_anew()
+    return a.with_state(add_states(chain, one, two, basis))
 
 
 def add_states(chain: Chain, one: State, two: State, basis: object) -> State:
@@ -114,11 +114,7 @@ def same(x: object, y: object) -> bool:
 
 
 def same_numbers(x: object, y: object) -> bool:
-    """Whether two measurements of the start of a stream are equal in kind and in all numbers.
-
-    What fills gaps is learned later, and will be taken from both.
-    """
+    """Whether two measurements of the start of a stream are equal in kind and in all numbers."""
     return type(x) is type(y) and (
-        x is None
-        or all(same(ours, vars(y)[name]) for name, ours in vars(x).items() if name != "model")
+        x is None or all(same(ours, vars(y)[name]) for name, ours in vars(x).items())
     )

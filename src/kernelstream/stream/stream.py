@@ -58,10 +58,9 @@ from kernelstream.stream.fit import (
     share_of_first_pass,
     wants_second_pass,
 )
-from kernelstream.stream.imputation import Imputation, MaskedPreimage
+from kernelstream.stream.imputation import Imputation
 from kernelstream.stream.merge import add_states, merge
 from kernelstream.stream.robust import START_ROWS, first_weights
-from kernelstream.stream.scaling import START_ROWS as SCALING_ROWS
 from kernelstream.stream.scaling import Automatic, ColumnMoments, Scaling, require_dense
 from kernelstream.stream.state import Rows, State
 from kernelstream.stream.step import Block, Chain, overflowing
@@ -402,39 +401,10 @@ class Stream(Value):
         return self.with_state(chain.begin(self.prepared(first.X), first.weights))
 
     def fold(self, rows: Rows, frozen: bool = False, size: int = 0) -> Stream:
-        """Fold rows block by block; the last block may be short. 0: blocks of the stream's size."""
-        stream, size = self, size or self.batch_size
-        while not frozen and len(rows) >= stream.rows_to_filling(size):
-            n = int(stream.rows_to_filling(size))
-            stream, rows = stream._fold(rows[:n], frozen, size).filling_anew(), rows[n:]
-        return stream._fold(rows, frozen, size) if len(rows) else stream
-
-    @property
-    def next_filling(self) -> float:
-        """How many rows have to be learned before they say anew what fills gaps."""
-        chain = self.chain
-        if not (self.fills and chain.kernel.takes_means):
-            return math.inf
-        model = self.scaler.model
-        return SCALING_ROWS if model is None else 2.0 * model.n_rows
-
-    def rows_to_filling(self, size: int) -> float:
-        """Rows in whole blocks until then."""
-        missing = self.next_filling - self.begun.n_rows
-        return size * max(1, math.ceil(missing / size)) if missing < math.inf else math.inf
-
-    def filling_anew(self) -> Stream:
-        """The stream whose gaps are filled by what it has learned up to now."""
-        if self.next_filling == math.inf or not self.begun.n_rows:
+        """Learn rows in blocks of a size (0: that of the stream); the last one may be short."""
+        if not len(rows):
             return self
-        with cores():
-            shown = self.learned.components
-        if not len(shown.points):
-            return self
-        model = MaskedPreimage.of(shown, self.begun.n_rows)
-        return replace(self, scaler=replace(self.scaler, model=model))
-
-    def _fold(self, rows: Rows, frozen: bool, size: int) -> Stream:
+        size = size or self.batch_size
         chain, state = self.chain, self.begun
         if state.n_rows == 0 and not frozen:
             with cores():
