@@ -56,7 +56,7 @@ def test_the_chain_is_made_of_the_parameters() -> None:
     for held, given in ((chain.kernel, kernel), (chain.basis, basis), (chain.tracker, tracker)):
         assert repr(held) == repr(given) and held is not given
     assert (chain.center, chain.n_components, chain.seed) == (False, 3, 5)
-    assert chain.certify == "tight" and chain.early_signs
+    assert chain.certify == "tight"
     assert (stream.batch_size, stream.n_features, stream.dtype) == (17, 3, "float64")
     assert stream.scaling is None and stream.device is None
     other = stream_of(center=np.True_, certify=False, scale="standard")

@@ -34,10 +34,8 @@ def test_learn_of_several_blocks_is_that_of_each_in_turn(beta: float, weighted: 
     blocks = [(X[a:b], None if weights is None else weights[a:b], None) for a, b in cuts]
     for block in blocks:
         one = chain.learn(one, [block])
-    assert not chain.add_up(together, blocks[0], False)  # a reference for signs is due
-    together = chain.learn(together, blocks[:1])
-    assert chain.add_up(together, blocks[1], False)
-    together = chain.learn(together, blocks[1:])
+    assert chain.add_up(together, blocks[0], False)
+    together = chain.learn(together, blocks)
     own = np.ones(400) if weights is None else weights
     left = own * beta ** np.arange(399.0, -1.0, -1.0)
     Z = chain.basis.project(chain.kernel, one.basis, X).Z

@@ -36,6 +36,7 @@ BLOCK_ROWS = {
     "growing": (256, 1024),
     "reduced": (256, 1024),
 }
+SHORT_BLOCK = 64  # rows of a block that is no longer than the memory, at least
 
 
 class KernelEstimator(StreamEstimator):
@@ -316,7 +317,6 @@ class KernelEstimator(StreamEstimator):
             n_components=n_components,
             seed=self._seed(),
             certify=certify,
-            early_signs=True,
             auto=auto,
             **options,
         )
@@ -328,6 +328,9 @@ def suitable_batch_size(
 ) -> int:
     """Rows in a block that suit the parts, and fill a GPU where the result allows any blocks."""
     on_host, most = BLOCK_ROWS[basis.kind]
+    if tracker.kind == "sums" and tracker.forgetting != 1.0:
+        # signs are followed from block to block: components must not turn far within one
+        on_host = int(min(on_host, max(SHORT_BLOCK, tracker.memory)))
     if tracker.kind == "sequential":
         on_host = min(on_host, 256)
     if tracker.kind not in ("sums", "window"):

@@ -65,8 +65,6 @@ class Chain:
         Which bounds the certificate computes.
     regress_inputs : bool
         Whether the rows themselves are targets of a regression.
-    early_signs : bool
-        Whether the signs of the components are fixed by the first rows.
     shown : int
         Number of components of a sequential rule that queries use; 0 means all.
     robust : bool
@@ -85,7 +83,6 @@ class Chain:
     seed: int
     certify: str | bool = "auto"
     regress_inputs: bool = False  # whether the rows themselves are targets of a regression
-    early_signs: bool = False  # whether signs come from the first rows; a monitor needs none
     # components that queries see of those that a sequential rule learns; 0: all of them
     shown: int = 0
     robust: bool = False  # whether rows that the components miss lose weight
@@ -260,7 +257,7 @@ class Chain:
         elif admits:
             after = replace(after, tracker=self._blank_tracker(basis, state.moments.total))
         self.require_finite(after, learned)
-        if sums:
+        if sums and self.tracker.kind != "sequential" and after.n_rows >= after.next_signs:
             after = signs.follow(self, before, after, learned[-1])
         after = after if frozen else self._revised(after, learned[-1].clock)
         if after.judge is not None and after.judge.is_due(after.n_rows):
@@ -397,9 +394,6 @@ class Chain:
     def add_up(self, state: State, block: Block, frozen: bool) -> bool:
         """Whether a block only adds to sums, so that several can be projected at once.
 
-        References for signs may be due within the first block, and within those longer than the
-        memory.
-
         Parameters
         ----------
         state : State
@@ -409,14 +403,11 @@ class Chain:
         frozen : bool
             Whether the landmarks are fixed.
         """
-        n = int(block[0].shape[0])
-        long = state.n_rows == 0 or n * (1.0 - self.tracker.forgetting) > 1.0
         return (
             self.tracker.kind == "sums"
             and state.judge is None
             and block[2] is None
             and self.certify != "tight"
-            and not (long and state.next_signs <= state.n_rows + n)
             and (frozen or not self.basis.admits(state.basis))
         )
 

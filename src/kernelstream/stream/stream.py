@@ -40,7 +40,6 @@ from kernelstream.certificates.certificate import Certificate, certify
 from kernelstream.certificates.evaluation import EvaluatedModel
 from kernelstream.certificates.rounding import moved_in_float32
 from kernelstream.kernels import Linear
-from kernelstream.landmarks import Clock
 from kernelstream.landmarks.fixed import FixedState, Landmarks
 from kernelstream.landmarks.nystroem import finite
 from kernelstream.preimages import Preimage
@@ -519,16 +518,14 @@ class Stream(Value):
 
     @property
     def settled(self) -> Stream:
-        """The stream with the waiting rows folded and its basis brought up to date.
+        """The stream with its landmarks updated, if an update is due, and with the buffered rows.
 
-        Made anew for everyone who asks: it is as large as the stream, and seldom asked for.
+        The landmarks are those for the completed blocks, so the queries between two blocks share
+        one update. The rest is computed for each call: it is as large as the stream.
         """
-        stream = self.caught_up
-        chain, state = stream.chain, stream.begun
         with cores():
-            clock = Clock(chain.seed, state.n_rows, query=True)
-            change = chain.basis.revise(chain.kernel, state.basis, clock)
-            return stream if change is None else stream.with_state(chain.rebase(state, *change))
+            state = self.learned.updated
+        return (self if state is self.state else self.with_state(state)).caught_up
 
     @cached_property
     def components(self) -> Components:
