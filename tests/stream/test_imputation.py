@@ -13,7 +13,6 @@ import scipy.sparse
 from kernelstream import StreamingKernelPCA, landmarks, load
 from kernelstream.kernels import RBF, Categorical, On
 from kernelstream.stream.imputation import Imputation, ImputationState
-from kernelstream.stream.queries import scaler_of
 from kernelstream.stream.scaling import Standard
 from kernelstream.stream.state import Rows
 
@@ -30,7 +29,7 @@ def model(**options: Any) -> StreamingKernelPCA:
 
 
 def filled(fitted: StreamingKernelPCA, X: np.ndarray = ROWS) -> np.ndarray:
-    scaler = scaler_of(fitted.stream_)
+    scaler = fitted.stream_.units
     return np.asarray(scaler.undo(scaler.apply(X)))
 
 
@@ -69,7 +68,7 @@ def test_queries_fill_as_learning_does() -> None:
 def test_what_is_learned_are_the_filled_rows() -> None:
     """The certificate is one of them: the same model comes from rows that were filled before."""
     fitted = model(basis=landmarks.Landmarks(WHOLE[:60]), kernel=RBF(gamma=0.05)).fit(ROWS)
-    scaler = scaler_of(fitted.stream_)
+    scaler = fitted.stream_.units
     again = StreamingKernelPCA(
         0.95, kernel=RBF(gamma=0.05), basis=landmarks.Landmarks(scaler.apply(WHOLE[:60]))
     ).fit(scaler.apply(ROWS))

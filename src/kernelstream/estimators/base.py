@@ -30,8 +30,7 @@ from kernelstream.arrays.devices import checked_device
 from kernelstream.arrays.namespaces import Array
 from kernelstream.estimators import inputs
 from kernelstream.serialization.part import checked_seed
-from kernelstream.stream.buffer import Buffer
-from kernelstream.stream.state import Rows
+from kernelstream.stream.state import Buffer, Rows
 from kernelstream.stream.stream import Stream
 
 Model = TypeVar("Model", bound="StoredEstimator")

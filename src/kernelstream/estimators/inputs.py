@@ -31,9 +31,8 @@ from kernelstream.arrays.namespaces import (
 )
 from kernelstream.arrays.threads import cores, in_threads, tiles
 from kernelstream.serialization.part import check_choice
-from kernelstream.stream.buffer import MOST_OF_A_ROW
 from kernelstream.stream.imputation import Imputation
-from kernelstream.stream.state import Rows
+from kernelstream.stream.state import MOST_OF_A_ROW, Rows
 from kernelstream.stream.stream import Stream
 
 T = TypeVar("T")

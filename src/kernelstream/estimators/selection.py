@@ -16,7 +16,7 @@ from kernelstream.estimators import inputs
 from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
 from kernelstream.serialization.part import check_choice, checked_seed
 from kernelstream.stream import choosing
-from kernelstream.stream.scaling import Standard
+from kernelstream.stream.scaling import START_ROWS, Standard
 from kernelstream.stream.state import Rows
 
 FOLDS, FEWER_FOLDS = 10, 5  # in which each row is held back once, where there is a target
@@ -142,7 +142,7 @@ def suggest(
     rng = generator(checked_seed(random_state), "suggest")
     if scale == "standard":
         rows = Standard().measure(Rows(rows)).apply(rows)
-    fixed = kernels.resolve(kernel).fix(rows[evenly_spaced(len(rows), choosing.START_ROWS)])
+    fixed = kernels.resolve(kernel).fix(rows[evenly_spaced(len(rows), 2 * START_ROWS)])
     if not (isinstance(kernel, str) and fixed.stationary and hasattr(fixed, "gamma")):
         raise ValueError(
             "suggest compares widths of a kernel of the distance, given by its name: 'rbf', "

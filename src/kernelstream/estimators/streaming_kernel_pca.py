@@ -44,7 +44,6 @@ from kernelstream.estimators.passes import Passes, is_chunked, learn_blocks
 from kernelstream.estimators.until import Population, ProgressiveSampling
 from kernelstream.serialization import stored
 from kernelstream.serialization.part import check_count
-from kernelstream.stream import queries
 from kernelstream.stream.compress import compress
 from kernelstream.stream.remove import remove
 from kernelstream.stream.scaling import ColumnScales
@@ -417,7 +416,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         state = stream.state
         current = stream.chain.tracker.kind == "sequential" or state is None or not state.n_rows
         shown = stream.components if current else stream.learned.components
-        return queries.in_pieces(stream, shown.scores, row)[0, :]
+        return stream.query(shown.scores, row)[0, :]
 
     @at_one_moment
     def inverse_transform(self, X: Any, return_report: bool = False) -> Any:
@@ -438,7 +437,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         """
         method = preimages.resolve(self.preimage, self.stream_.components.kernel)
         scores = inputs.given_scores(self.stream_, X)
-        report = queries.inputs_of(self.stream_, scores, method)
+        report = self.stream_.inverse_transform(scores, method)
         return report if return_report else report.X
 
     @at_one_moment
@@ -477,7 +476,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         """
         method = preimages.resolve(self.preimage, self.stream_.components.kernel)
         rows = inputs.query_rows(self.stream_, X, self, check_finite=False)
-        found = queries.fill(self.stream_, as_dense(rows), method, mask, loss)
+        found = self.stream_.repair(as_dense(rows), method, mask, loss)
         return found if return_report else like(found.X, rows, rows.dtype)
 
     @at_one_moment
@@ -509,9 +508,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         """
         shown, stream = self.stream_.components, self.stream_
         rows = as_dense(inputs.query_rows(stream, X, self))
-        scores = queries.in_pieces(stream, shown.scores, rows)
-        method = preimages.resolve(self.preimage, shown.kernel)
-        back = queries.inputs_of(stream, scores, method).X
+        back = stream.project(rows, preimages.resolve(self.preimage, shown.kernel))
         difference = to_float64(back) - to_float64(rows)
         return -float(namespace_of(difference).mean(difference**2))
 
@@ -717,9 +714,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         # Imported here: KernelPCA brings a tenth of a second of modules that few will need.
         from kernelstream.estimators.to_sklearn import to_sklearn
 
-        return to_sklearn(
-            self.stream_.components, queries.scaler_of(self.stream_), self.n_features_in_
-        )
+        return to_sklearn(self.stream_.components, self.stream_.units, self.n_features_in_)
 
     # -- inside
 

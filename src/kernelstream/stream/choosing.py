@@ -18,12 +18,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kernelstream.arrays.draws import evenly_spaced
+from kernelstream.arrays.draws import evenly_spaced, generator
 from kernelstream.arrays.namespaces import Array, as_dense, take_rows, to_float64, to_host
 from kernelstream.kernels import Kernel
 from kernelstream.landmarks.nystroem import Span, factorise
@@ -32,7 +32,9 @@ from kernelstream.landmarks.optimized.polish import EVALUATIONS, STEPS, Sampled,
 from kernelstream.stream.components import NO_VARIANCE
 from kernelstream.stream.gram import exact_components, exact_variances
 
-START_ROWS = 1000  # of a stream before anything is chosen
+if TYPE_CHECKING:
+    from kernelstream.stream.step import Chain
+
 LEARNED, HELD_BACK = 600, 300  # rows with which widths are compared
 FACTORS = tuple(2.0**k for k in range(-6, 6))  # of the median's gamma: from wide to narrow
 MOST_FACTORS = 24  # a grid is widened up to here: 2^24 of bandwidths is far beyond any data
@@ -199,24 +201,15 @@ def variances_in(kernel: Kernel, span: Span, sampled: Sampled) -> np.ndarray:
     return np.maximum(values[::-1], 0.0)
 
 
-def choose(
-    auto: tuple[str, ...],
-    kernel: Kernel,
-    X: Array,
-    n_components: Any,
-    center: bool,
-    rng: np.random.Generator,
-) -> dict[str, Any]:
-    """What was asked for among ``gamma``, ``components`` and ``points``, as numbers."""
-    chosen: dict[str, Any] = {}
-    r = n_components if isinstance(n_components, int) else USUAL_COMPONENTS
-    if "gamma" in auto:
-        gamma = compare_widths(kernel, X, r, rng).gamma
-        kernel = kernel.copy().set_params(gamma=gamma)
-        chosen["gamma"] = gamma
-    if "components" in auto:
-        r, _, _ = parallel_analysis(kernel, X, center, rng)
-        chosen["components"] = r
-    if "points" in auto:
-        chosen["points"] = enough_points(kernel, X, r, rng)[0]
-    return chosen
+def choose(chain: Chain, X: Array) -> Chain:
+    """The chain with numbers for what is "auto", from rows in the units of the kernel."""
+    rng = generator(chain.seed, "choice")
+    kernel, basis, r = chain.kernel, chain.basis, chain.n_components
+    usual = r if isinstance(r, int) else USUAL_COMPONENTS
+    if "gamma" in chain.auto:
+        kernel = kernel.copy().set_params(gamma=compare_widths(kernel, X, usual, rng).gamma)
+    if "components" in chain.auto:
+        r = usual = parallel_analysis(kernel, X, chain.center, rng)[0]
+    if "points" in chain.auto:
+        basis = basis.copy().set_params(n_points=enough_points(kernel, X, usual, rng)[0])
+    return replace(chain, kernel=kernel, basis=basis, n_components=r, auto=())

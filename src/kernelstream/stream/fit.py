@@ -15,9 +15,8 @@ from kernelstream.landmarks import Start
 from kernelstream.landmarks.nystroem import transition
 from kernelstream.landmarks.sample import UniformSample
 from kernelstream.stream import signs
-from kernelstream.stream.buffer import Buffer
 from kernelstream.stream.robust import RobustWeights
-from kernelstream.stream.state import Rows
+from kernelstream.stream.state import Buffer, Rows
 from kernelstream.stream.step import forget
 
 if TYPE_CHECKING:
@@ -47,13 +46,13 @@ def _learn_all(stream: Stream, rows: Rows) -> Stream:
     chain = stream.chain
     in_order = chain.basis.kind in ("growing", "reduced")
     # A sample of all rows has gross errors in it: a robust stream weights them in a first pass.
-    if wants_second_pass(stream) and not (in_order or chain.robust):
+    if stream.wants_second_pass and not (in_order or chain.robust):
         begun = with_sampled_landmarks(stream, rows)
         if begun is not None:
             return take_signs(fold_in_one_pass(begun, rows))
     order = np.arange(n) if in_order else generator(chain.seed, "order").permutation(n)
     stream = stream.start(rows.take(order[: stream.start_rows]), rows).without_signs()
-    if not wants_second_pass(stream):
+    if not stream.wants_second_pass:
         return take_signs(stream.fold(rows))
     if chain.tracker.forgetting != 1.0:
         order = np.arange(n)  # the last rows are those that count
@@ -117,23 +116,17 @@ def with_sampled_landmarks(stream: Stream, rows: Rows) -> Stream | None:
     return stream.with_state(state).without_signs()
 
 
-def wants_second_pass(stream: Stream) -> bool:
-    """Whether statistics gathered in the finished basis would differ from those of one pass."""
-    chain = stream.chain
-    return chain.basis.kind in ("adaptive", "growing") and chain.tracker.kind != "sequential"
-
-
 def begin_first_pass(stream: Stream) -> Stream:
     """The stream that looks for points, and gathers nothing that a second pass gathers again.
 
     Except for a robust stream, which evaluates its rows by what it has learned.
     """
-    only_points = wants_second_pass(stream) and not stream.chain.robust
+    only_points = stream.wants_second_pass and not stream.chain.robust
     same = stream.chain.only_points == only_points
     return stream if same else stream.with_chain(only_points=only_points)
 
 
-def share_of_first_pass(stream: Stream) -> float:
+def first_pass_fraction(stream: Stream) -> float:
     """About how much of the time of two passes the first one takes."""
     chain, state = stream.chain, stream.state
     drawing = chain.only_points and chain.basis.kind == "adaptive"
@@ -172,7 +165,7 @@ def with_final_landmarks(stream: Stream) -> Stream:
     return stream.with_state(replace(state, basis=basis))
 
 
-def end_second_pass(stream: Stream) -> Stream:
+def finish(stream: Stream) -> Stream:
     """The stream after the last row of a second pass, as ``learn_all`` leaves it."""
     if len(stream.waiting):
         rows = stream.waiting.join()

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
@@ -40,15 +40,17 @@ from kernelstream.arrays.namespaces import (
     weighted_gram,
     weighted_sum,
 )
-from kernelstream.kernels import Kernel
+from kernelstream.kernels import Kernel, Linear
 from kernelstream.landmarks import Projection
 from kernelstream.landmarks.nystroem import factorise
 from kernelstream.serialization import stored
 from kernelstream.trackers.covariance import covariance
 from kernelstream.trackers.moments import Moments
 
-START_ROWS = 1000  # of a stream before the first is judged
-COMPARED = 500  # of them that are compared with each other
+if TYPE_CHECKING:
+    from kernelstream.stream.state import Rows
+
+COMPARED = 500  # of the first rows that are compared with each other
 CONCENTRATIONS, ROUNDS = 6, 4  # steps at the start: by halves, then by weights
 BEYOND = 6.0  # τ above the median, in units of s
 NARROWEST, WIDEST = 0.1, 1.5  # s: rows that are all alike, or of which some are not missed
@@ -167,6 +169,19 @@ def first_weights(
         kept = w * judge.weights(judge.missed(compared))
     judge = first_robust_weights(compared, kept, r, center)
     return judge.weights(judge.missed(block))
+
+
+def typical(rows: Rows, r: int, center: bool) -> Rows:
+    """Rows with less weight where they do not fit, whatever the units of their columns.
+
+    In those of medians: what scales rows, and how wide a kernel is, must not hang on outliers.
+    """
+    X = to_host(as_dense(rows.X)).astype(float)
+    X = X - np.median(X, axis=0)
+    size = np.median(np.abs(X), axis=0)
+    size = np.where(size > 0.0, size, np.abs(X).mean(axis=0))
+    left = first_weights(Linear(), X / np.where(size > 0.0, size, 1.0), r, center, rows.weights)
+    return replace(rows, weights=left if rows.weights is None else left * rows.weights)
 
 
 def near_neighbours(Z: np.ndarray) -> np.ndarray:
