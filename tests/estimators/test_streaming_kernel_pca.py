@@ -22,7 +22,7 @@ from kernelstream import (
     trackers,
 )
 from kernelstream.estimators import kernel_estimator
-from kernelstream.estimators.base import class_named, require_names
+from kernelstream.estimators.base import StoredEstimator, class_named
 from kernelstream.papers import OnlineKernelPCA, schedules
 from kernelstream.stream.scaling import Standard
 from kernelstream.stream.stream import Stream
@@ -243,20 +243,6 @@ def learned(n: int = 40, **parameters: Any) -> StreamingKernelPCA:
     return StreamingKernelPCA(2, **(given | parameters)).partial_fit(X[:n])
 
 
-def test_rows_that_wait_can_be_dropped() -> None:
-    model = learned()
-    assert model.drop_waiting() is model and model.n_samples_seen_ == 32
-    np.testing.assert_array_equal(model.transform(X), learned(32).transform(X))
-    nothing = learned(10).drop_waiting()  # no block was finished
-    with pytest.raises(NotFittedError, match="has not seen any rows yet: call fit, partial_fit or"):
-        nothing.transform(X)
-    one_by_one = learned(16)
-    for row in X[16:20]:
-        one_by_one.learn_one(row)
-    assert one_by_one.n_samples_seen_ == 20
-    assert one_by_one.drop_waiting().n_samples_seen_ == 16
-
-
 def test_before_the_first_row() -> None:
     with pytest.raises(NotFittedError, match="has not seen any rows yet"):
         StreamingKernelPCA().stream_  # noqa: B018
@@ -293,15 +279,12 @@ def test_a_file_has_parameters_names_and_what_was_learned(tmp_path: Path) -> Non
 
 
 def test_names_of_features_are_texts_one_for_each() -> None:
-    require_names(None, 3)
-    require_names(("a", "b"), 2)
-    for bad, words in (
-        (("a",), "1 names of 2 features"),
-        (("a", 1), "names of features that are no texts"),
-        (["a", "b"], "names of features that are no texts"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            require_names(bad, 2)
+    content = learned()._content()
+    named = StoredEstimator.from_content({**content, "feature_names": ("a", "b", "c")})
+    assert list(named.feature_names_in_) == ["a", "b", "c"]
+    for bad in (("a",), ("a", 1, "b")):
+        with pytest.raises(ValueError, match="of 3 features"):
+            StoredEstimator.from_content({**content, "feature_names": bad})
 
 
 def test_which_class_a_file_may_name() -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -402,14 +401,3 @@ def bad_cell(X: np.ndarray, names: Any = None) -> str:
             "such rows."
         )
     return f"Input X contains infinity: {where}. Give finite numbers."
-
-
-@contextlib.contextmanager
-def explain_rows(X: Array) -> Iterator[None]:
-    """Say what is wrong with the rows themselves where they were not looked at before."""
-    try:
-        yield
-    except ValueError:
-        if on_accelerator(X):
-            require_summable(X)
-        raise

@@ -43,7 +43,7 @@ SHORT_BLOCK = 64  # rows of a block that is no longer than the memory, at least
 class KernelEstimator(StreamEstimator):
     """An estimator on rows: it holds a stream with a kernel, landmarks and a tracker.
 
-    A subclass defines ``fit`` and ``partial_fit`` (with ``_rows_to_learn`` and ``_learn_rows``),
+    A subclass defines ``fit`` and ``partial_fit`` (with ``_rows_to_learn``),
     :meth:`~kernelstream.estimators.StreamEstimator.new_stream` (with ``_stream_of``) and its
     queries (with ``_query``).
     """

@@ -154,7 +154,7 @@ def suggest(
         check_consistent_length(rows, y)
         r, criterion, curve, gamma = by_target(fixed, rows, y, probe, rng)
     chosen = fixed.copy().set_params(gamma=gamma)
-    n_points, _ = choosing.enough_points(chosen, rows, r, rng)
+    n_points = choosing.enough_points(chosen, rows, r, rng)
     return Suggestion(kernel, gamma, r, n_points, scale, criterion, curve)
 
 

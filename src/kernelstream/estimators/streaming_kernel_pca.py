@@ -251,7 +251,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
             draft._warn_of_scales(rows.X)
             title = f"{type(self).__name__}.fit"
             with progress.shown(self.verbose, title, len(rows)):
-                draft._learn_rows(draft.new_stream(rows.X).learn_all, rows)
+                draft.set_stream(draft.new_stream(rows.X).learn_all(rows))
         self.report_progress()
         return self
 
@@ -308,7 +308,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
             if len(rows):
                 if stream is None:
                     draft._warn_of_scales(rows.X)
-                draft._learn_rows((stream or draft.new_stream(rows.X)).learn, rows)
+                draft.set_stream((stream or draft.new_stream(rows.X)).learn(rows))
         self.report_progress()
         return self
 
@@ -347,7 +347,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         with self.transaction() as draft:
             rows, stream = draft._rows_to_learn(X, sample_weight)
             if stream is not None and len(rows):
-                draft._learn_rows(lambda rows: remove(stream, rows), rows)
+                draft.set_stream(remove(stream, rows))
         return self
 
     def learn_one(self, x: Any) -> Self:

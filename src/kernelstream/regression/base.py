@@ -389,11 +389,10 @@ def left_out_strength(stream: Stream, rows: Rows, center: bool) -> float:
     there = float(np.sum(to_host(equations.target_variance) > 0))
     error = np.zeros(len(grid))
     for start in range(0, len(rows) if len(grid) else 0, stream.batch_size):
-        block = rows[start : start + stream.batch_size].canonical()
-        X, weights, targets = stream.block(block)
-        assert targets is not None
-        Z = chain.basis.coordinates(chain.kernel, state.basis, X)
-        error += equations.leave_one_out(Z, targets, weights, grid)
+        block = stream.block(rows[start : start + stream.batch_size])
+        assert block.targets is not None
+        Z = chain.basis.coordinates(chain.kernel, state.basis, block.X)
+        error += equations.leave_one_out(Z, block.targets, block.weights, grid)
     return strongest_of_the_best(grid, np.maximum(error / equations.weight, UNEXPLAINED * there))
 
 

@@ -58,8 +58,6 @@ class Components:
         The landmark strategy.
     basis_state : object
         State of the landmark strategy.
-    span : Span or None
-        The landmarks with their factor; None for explicit features.
     vectors : array of shape (q, r)
         Unit vectors: the components in coordinates.
     variances : array of shape (r,)
@@ -79,7 +77,6 @@ class Components:
     kernel: Kernel
     basis: LandmarkStrategy
     basis_state: Any
-    span: Span
     vectors: Array  # (q, r) unit vectors, the components in coordinates
     variances: Array  # (r,)
     mean: Array  # (q,)
@@ -87,6 +84,11 @@ class Components:
     weight: float
     orthonormal: bool  # whether the vectors are at right angles (those of sequential rules tend to)
     inputs: InputMoments | None = None  # for the regression of the rows on their scores
+
+    @property
+    def span(self) -> Span:
+        """The landmarks with their factor."""
+        return self.basis_state.span
 
     @cached_property
     def lift(self) -> Array:
@@ -288,7 +290,6 @@ class Learned(Value):
             kernel=chain.kernel,
             basis=chain.basis,
             basis_state=state.basis,
-            span=state.basis.span,
             vectors=vectors,
             variances=values,
             mean=mean,

@@ -91,7 +91,7 @@ def sample_of_all(stream: Stream, rows: Rows) -> AuditSample | None:
     plain = isinstance(rows.X, np.ndarray) and stream.device is None and not stream.fills
     if audit is None or state.judge is not None or not plain or not math.isfinite(limit):
         return None
-    clock = forget(chain.tracker.forgetting, 1, None, chain.seed, 0)[0]
+    clock = forget(chain.tracker.forgetting, rows[:1], chain.seed, 0)[0]
     audit = audit.named_by(stream.prepared(rows.X[:NAMING_ROWS, :]))
     audit = audit.offer_all((rows.X,), rows.weights, clock)
     return replace(audit, rows=(stream.prepared(audit.rows[0]),))
@@ -104,7 +104,7 @@ def with_sampled_landmarks(stream: Stream, rows: Rows) -> Stream | None:
     among the rest, which a first pass finds.
     """
     chain, n = stream.chain, len(rows)
-    clock, faded = forget(chain.tracker.forgetting, n, rows.weights, chain.seed, 0)
+    clock, faded = forget(chain.tracker.forgetting, rows, chain.seed, 0)
     empty = UniformSample(chain.basis.start_rows(of_all=True))
     sample = empty.offer_all((rows.X,), faded, clock)
     drawn = Rows(sample.held()[0], sample.stands_for()).canonical()

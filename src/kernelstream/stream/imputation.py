@@ -85,10 +85,10 @@ class Imputation(Scaling[ImputationState]):
     def measure(self, rows: Rows) -> ImputationState:
         """The numbers of the other scaling, of the known values, and some rows."""
         require_dense(rows.X)
-        X = np.array(to_host(rows.X), dtype=float)
+        X = to_host(rows.X).astype(float)
         missing = np.isnan(X)
         moments = ColumnMoments.of(rows)
-        X[missing] = np.broadcast_to(moments.mean, X.shape)[missing]
+        X = np.where(missing, moments.mean, X)
         scaling = resolve(self.scaling)
         if scaling is None:
             numbers = Standardisation(np.zeros(X.shape[1]), np.ones(X.shape[1]))
@@ -98,6 +98,5 @@ class Imputation(Scaling[ImputationState]):
         order = np.argsort(missing.sum(axis=1), kind="stable")
         whole = order[: max(int((~missing.any(axis=1)).sum()), min(EXAMPLES, len(order)))]
         chosen = np.sort(whole[evenly_spaced(len(whole), EXAMPLES)])
-        deviation = np.where(moments.deviation > 0, moments.deviation, 1.0)
-        unit = deviation / numbers.deviation
+        unit = moments.standardisation().deviation / numbers.deviation
         return ImputationState(numbers.mean, numbers.deviation, unit, numbers.apply(X[chosen]))

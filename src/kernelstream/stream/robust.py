@@ -48,7 +48,8 @@ from kernelstream.trackers.covariance import covariance
 from kernelstream.trackers.moments import Moments
 
 if TYPE_CHECKING:
-    from kernelstream.stream.state import Rows
+    from kernelstream.stream.state import Rows, State
+    from kernelstream.stream.step import Chain
 
 COMPARED = 500  # of the first rows that are compared with each other
 CONCENTRATIONS, ROUNDS = 6, 4  # steps at the start: by halves, then by weights
@@ -93,40 +94,38 @@ class RobustWeights:
             left = 1.0 / (1.0 + np.exp(above * max(2.0, 2.0 / spread)))
         return np.maximum(left, np.finfo(float).tiny)
 
-    def reweigh(
-        self, block: Projection, weights: np.ndarray | None, memory: float
-    ) -> tuple[np.ndarray, RobustWeights]:
-        """Weights that are left to the rows of a block; quartiles that include its residuals."""
-        missed = self.missed(block)
-        left = self.weights(missed)
-        return left if weights is None else left * weights, self.seen(missed, left, memory)
+    def reweigh(self, block: Projection, weights: np.ndarray | None) -> np.ndarray:
+        """Weights that are left to the rows of a block."""
+        left = self.weights(self.missed(block))
+        return left if weights is None else left * weights
 
-    def seen(self, missed: np.ndarray, weights: np.ndarray, memory: float) -> RobustWeights:
-        """The quartiles moved towards those of a block, by its share of the rows.
+    def on_block(self, chain: Chain, after: State, block: Projection) -> RobustWeights:
+        """Move the quartiles towards those of a block; at times take the present components.
 
-        Those of the weighted rows: bad ones would move them until they pass.
+        By its fraction of the rows; the rows are weighted, or bad ones would move the quartiles
+        until they pass.
         """
+        missed = self.missed(block)
         share = len(missed) / (self.n + len(missed))
-        first, half, third = (
+        moved = [
             old * min(max(new / old, 1.0 / JUMP), JUMP) ** share
-            for old, new in zip(self.quartiles, quartiles(missed, weights), strict=True)
-        )
-        n = int(min(self.n + len(missed), MEMORY, memory))
-        return replace(self, quartiles=(first, half, third), n=n)
+            for old, new in zip(
+                self.quartiles, quartiles(missed, self.weights(missed)), strict=True
+            )
+        ]
+        n = int(min(self.n + len(missed), MEMORY, chain.tracker.memory))
+        found = replace(self, quartiles=tuple(moved), n=n)
+        if after.n_rows < PACE * self.renewed_at:
+            return found
+        _, vectors, mean = chain.tracker.components(after.tracker, after.moments, chain.center)
+        vectors = vectors[:, : min(chain.wanted, int(vectors.shape[1]))]
+        return replace(found, vectors=orthonormal(vectors), mean=mean, renewed_at=after.n_rows)
 
     def rebase(self, T: Array) -> RobustWeights:
         """Carry the components into another basis."""
         vectors = padded(self.vectors, (int(T.shape[1]), int(self.vectors.shape[1])))
         mean = padded(self.mean, (int(T.shape[1]),))
         return replace(self, vectors=orthonormal(T @ vectors), mean=T @ mean)
-
-    def renewed(self, vectors: Array, mean: Array, n_rows: int) -> RobustWeights:
-        """The judge with components of all rows so far."""
-        return replace(self, vectors=orthonormal(vectors), mean=mean, renewed_at=n_rows)
-
-    def is_due(self, n_rows: int) -> bool:
-        """Whether the components are to be taken anew."""
-        return n_rows >= PACE * self.renewed_at
 
 
 def distances(block: Projection, vectors: Array, mean: Array) -> np.ndarray:

@@ -16,7 +16,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Annotated, Any, TypeVar
 
 import numpy as np
@@ -56,7 +56,7 @@ from kernelstream.stream.merge import add_states, merge
 from kernelstream.stream.robust import typical
 from kernelstream.stream.scaling import START_ROWS, Automatic, ColumnMoments, Scaling, require_dense
 from kernelstream.stream.state import MOST_OF_A_ROW, Buffer, Rows, State
-from kernelstream.stream.step import Block, Chain, overflowing
+from kernelstream.stream.step import Chain, overflowing
 
 T = TypeVar("T")
 
@@ -222,8 +222,9 @@ class Stream(Value):
         """Rows in the units of the kernel, on the device where it computes."""
         return place(self.scaled(X), self.device)
 
-    def block(self, rows: Rows) -> Block:
-        """Rows, weights and targets as a fold wants them."""
+    def block(self, rows: Rows) -> Rows:
+        """Rows as a step takes them: in C order, in the units of the kernel, with their targets."""
+        rows = rows.canonical()
         X = self.prepared(rows.X)
         if not self.chain.regress_inputs:
             targets = None if rows.targets is None else place(rows.targets, self.device)
@@ -231,11 +232,11 @@ class Stream(Value):
             targets = X
         else:  # rows that were mapped to fewer dimensions are wanted back as they came
             targets = place(rows.X, self.device)
-        return X, rows.weights, targets
+        return Rows(X, rows.weights, targets)
 
-    def blocks(self, rows: Rows, size: int) -> Iterator[Any]:
-        """Rows as blocks for a fold, on a GPU one ahead of the caller."""
-        pieces = (rows[start : start + size].canonical() for start in range(0, len(rows), size))
+    def blocks(self, rows: Rows, size: int) -> Iterator[Rows]:
+        """Rows as blocks for a step, on a GPU one ahead of the caller."""
+        pieces = (rows[start : start + size] for start in range(0, len(rows), size))
         return ahead(pieces, self.block, self.device)
 
     # -- learning
@@ -369,15 +370,15 @@ class Stream(Value):
             size = preferred_rows(rows.X, self.device, chain.basis.size, size)
         quiet = np.errstate(over="ignore", invalid="ignore")  # such values become errors
         with explain_memory(size), quiet, cores() as n:
-            together: list[Block] = []
+            together: list[Rows] = []
             for block in self.blocks(rows, size):
-                progress.advance(int(block[0].shape[0]))
+                progress.advance(len(block))
                 together.append(block)
                 if not chain.add_up(state, block, frozen):
                     for each in (together[:-1], together[-1:]):
                         state = chain.learn(state, each, frozen)
                     together = []
-                elif len(together) == n_together(block[0], state.basis.span.rank, n):
+                elif len(together) == n_together(block.X, state.basis.span.rank, n):
                     state, together = chain.learn(state, together, frozen), []
             state = chain.learn(state, together, frozen)
         return self.with_state(state)
@@ -386,11 +387,7 @@ class Stream(Value):
 
     def column_moments(self, rows: Rows) -> ColumnMoments | None:
         """What a scaling measures of some rows; None without one. Those of two parts are pooled."""
-        if self.scaling is None:
-            return None
-        size = self.batch_size
-        blocks = (rows[start : start + size] for start in range(0, len(rows), size))
-        return reduce(ColumnMoments.pool, map(ColumnMoments.of, blocks))
+        return None if self.scaling is None else ColumnMoments.of(rows)
 
     def for_sums(self) -> Stream:
         """The stream with its landmarks fixed and without its sums and buffered rows.
@@ -429,22 +426,13 @@ class Stream(Value):
 
     @property
     def caught_up(self) -> Stream:
-        """The stream with the waiting rows folded; the stream itself goes on without that.
+        """The stream with the buffered rows learned; the stream itself stays as it is.
 
         One that only looks for points shows them, and no components: it has gathered nothing.
         """
-        try:
-            stream = self._folded if self.waiting else self
-            only_points = stream.chain.only_points and stream.state is not None
-            return stream.blank(stream.n_rows) if only_points else stream
-        except MemoryError:
-            raise
-        except Exception as problem:  # of a kernel function that fails now and then
-            raise ValueError(
-                f"The {len(self.waiting)} rows that wait for their block cannot be learned, and "
-                "with them nothing can be learned or answered: model.drop_waiting() takes them "
-                f"out. The reason: {problem}"
-            ) from problem
+        stream = self._folded if self.waiting else self
+        only_points = stream.chain.only_points and stream.state is not None
+        return stream.blank(stream.n_rows) if only_points else stream
 
     def blank(self, n_rows: int = 0) -> Stream:
         """The stream with its basis, after so many rows, and nothing that was learned of them."""
