@@ -262,13 +262,10 @@ class KernelEstimator(StreamEstimator):
 
     def _chosen_later(self) -> tuple[str, ...]:
         """What the start of the stream has to choose."""
-        given = {
-            "gamma": self.gamma,
-            "components": getattr(self, "n_components", None),
-            "points": getattr(self, "basis", None),
-        }
+        named = {"gamma": "gamma", "n_components": "components", "basis": "points"}
+        given = {what: getattr(self, name, None) for name, what in named.items()}
         return tuple(
-            name for name, value in given.items() if isinstance(value, str) and value == "auto"
+            what for what, value in given.items() if isinstance(value, str) and value == "auto"
         )
 
     def _resolved_kernel(self, n_features: int) -> Kernel:
@@ -307,9 +304,13 @@ class KernelEstimator(StreamEstimator):
         basis.suits(kernel, d, tracker, n_components)
         check_choice("certify", certify, ("auto", "tight", False))
         device = None if is_foreign(X) else checked_device(device)
-        batch_size = checked_batch_size(self.batch_size)
-        if batch_size is None:
+        batch_size = self.batch_size
+        if isinstance(batch_size, str) and batch_size == "auto":
             batch_size = suitable_batch_size(basis, tracker, X, device)
+        elif not is_count(batch_size):
+            raise ValueError(
+                f"batch_size must be a positive integer or 'auto', got {batch_size!r}."
+            )
         chain = Chain(
             kernel=kernel.copy(),
             basis=basis.copy(),
@@ -321,7 +322,9 @@ class KernelEstimator(StreamEstimator):
             auto=auto,
             **options,
         )
-        return Stream.of(chain, batch_size, d, dtype_name(X), scaling.resolve(self.scale), device)
+        return Stream.of(
+            chain, int(batch_size), d, dtype_name(X), scaling.resolve(self.scale), device
+        )
 
 
 def suitable_batch_size(
@@ -339,31 +342,25 @@ def suitable_batch_size(
     return min(preferred_rows(X, device, basis.size, on_host), max(most, on_host))
 
 
+def is_count(value: Any) -> bool:
+    """Whether a value is an integer of at least 1."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= 1
+
+
 def checked_n_components(n_components: Any, tracker: trackers.Tracker) -> int | float | None:
-    """The number of components as an int, a share as a float, or None; else an error in words."""
-    if isinstance(n_components, numbers.Integral) and not isinstance(n_components, bool):
-        if int(n_components) >= 1:
-            return int(n_components)
-    elif tracker.kind == "sequential":
+    """The number of components as an int, a fraction as a float, or None; else an error."""
+    if is_count(n_components):
+        return int(n_components)
+    if tracker.kind == "sequential" and not isinstance(n_components, numbers.Integral):
         raise ValueError(
             f"The tracker {tracker} learns a fixed number of components from the first row on: "
             f"give n_components as an integer, got {n_components!r}."
         )
-    elif n_components is None:
+    if n_components is None:
         return None
-    elif 0 < as_number(n_components) < 1:
+    if not isinstance(n_components, numbers.Integral) and 0 < as_number(n_components) < 1:
         return float(n_components)
     raise ValueError(
         "n_components must be an integer of at least 1, a share of the variance between 0 and 1, "
         f"or None for all components; got {n_components!r}."
     )
-
-
-def checked_batch_size(batch_size: Any) -> int | None:
-    """The number of rows in a block, None for "auto", or an error in words."""
-    if isinstance(batch_size, str) and batch_size == "auto":
-        return None
-    is_whole = isinstance(batch_size, numbers.Integral) and not isinstance(batch_size, bool)
-    if is_whole and int(batch_size) >= 1:
-        return int(batch_size)
-    raise ValueError(f"batch_size must be a positive integer or 'auto', got {batch_size!r}.")

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn import get_config
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from kernelstream import kernels, landmarks, preimages, trackers
@@ -239,8 +238,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         '99% confidence, from 16,384 rows drawn from 200,000'
         """
         require_rows(X)
-        sampling = None if until is None else ProgressiveSampling(until, confidence)
-        if sampling is not None and self._fit_until(X, sample_weight, sampling):
+        if until is not None and self._fit_until(X, sample_weight, until, confidence):
             return self
         blocks = Passes.blocks_of(X)
         if blocks is not None:
@@ -255,17 +253,17 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         self.report_progress()
         return self
 
-    def _fit_until(self, X: Any, sample_weight: Any, sampling: ProgressiveSampling) -> bool:
+    def _fit_until(self, X: Any, sample_weight: Any, until: float, confidence: float) -> bool:
         """``fit`` of as many rows as are needed; False: all of them are."""
+        sampling = ProgressiveSampling(until, confidence)
         if Passes.blocks_of(X) is not None and not is_chunked(X):
             raise ValueError(
                 "fit(until=...) draws rows by their number, and those of blocks and lazy frames "
                 "come one after the other: use an array or a frame in memory, or "
                 "np.load(path, mmap_mode='r')."
             )
-        rows = Population.of(X, sample_weight)
         with self.transaction() as draft:
-            found = sampling.fit(draft, rows)
+            found = sampling.fit(draft, Population.of(X, sample_weight))
             if found is not None:
                 draft.__dict__.update(found.__dict__)
         self.report_progress()
@@ -373,30 +371,19 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
     # -- queries
 
     @at_one_moment
-    def transform(self, X: Any, n_components: int | float | None = None) -> Array:
+    def transform(self, X: Any) -> Array:
         """Scores of rows on the components.
 
         Parameters
         ----------
         X : array of shape (n, d), dense or CSR
-        n_components : int or float, optional
-            Scores on so many components, fewer or more than the model shows otherwise; a float is
-            a share of the variance. ``set_params(n_components=…)`` does it for good.
 
         Returns
         -------
         array of shape (n, r)
             In the type of X.
         """
-        shown = self.stream_.components
-        if n_components is not None:
-            if is_dressed(self):
-                raise ValueError(
-                    "transform(X, n_components=…) gives plain arrays, and set_output asks for "
-                    "named columns: use set_params(n_components=…) before transform(X)."
-                )
-            shown = self._showing(n_components).components
-        return self._query(shown.scores, X)
+        return self._query(self.stream_.components.scores, X)
 
     @at_one_moment
     def transform_one(self, x: Any) -> Array:
@@ -743,11 +730,13 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         >>> model = StreamingKernelPCA(10, random_state=0).fit(X)
         >>> model.set_params(n_components=3).transform(X).shape
         (300, 3)
-        >>> model.transform(X, n_components=5).shape
+        >>> model.set_params(n_components=5).transform(X).shape
         (300, 5)
         """
-        own = self.get_params(deep=False)
-        if "n_components" not in params or "n_components" not in own or self._stream is None:
+        if (
+            self._stream is None
+            or not {"n_components"} <= params.keys() & self.get_params(False).keys()
+        ):
             return super().set_params(**params)
         with self.transaction() as draft:
             shown = draft._showing(params["n_components"])
@@ -836,12 +825,6 @@ def block_of_one(x: Any) -> Any:
     if X.ndim != 2 or X.shape[0] != 1:
         raise ValueError(f"Expected one row, got an array of shape {np.shape(x)}.")
     return X
-
-
-def is_dressed(estimator: StreamingKernelPCA) -> bool:
-    """Whether scikit-learn puts what ``transform`` returns into a data frame."""
-    own = getattr(estimator, "_sklearn_output_config", {}).get("transform")
-    return (own or get_config()["transform_output"]) != "default"
 
 
 def checked_robust(

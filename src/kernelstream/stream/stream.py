@@ -30,6 +30,7 @@ from kernelstream.arrays.namespaces import (
     as_dense,
     cast,
     concatenate_rows,
+    dtype_name,
     is_foreign,
     largest_entry,
     namespace_of,
@@ -594,16 +595,23 @@ def hidden_variance(chain: Chain, X: Array) -> str | None:
 
     Squared norms far above the variance (a linear kernel on rows far from the origin, a Gaussian
     much wider than the data) leave it below the rank floor of the landmarks, and squares of very
-    small numbers are zero: all variances would be zero.
+    small numbers underflow: all variances would be zero.
     """
+    few = as_dense(take_rows(X, evenly_spaced(int(X.shape[0]), 64)))
+    largest = largest_entry(few)
+    if 0.0 < largest < float(np.finfo(dtype_name(few)).tiny) ** 0.5:
+        return (
+            f"The largest number in these rows is {largest:.3g}, whose square underflows "
+            f"{few.dtype}: scale the data (to unit variance, say)."
+        )
     if not chain.center:
         return None
-    X = to_float64(as_dense(take_rows(X, evenly_spaced(int(X.shape[0]), 64))))
+    X = to_float64(few)
     if not bool(namespace_of(X).any(X[:1, :] != X)):
         return None  # equal rows have no variance, and zero is the right answer
     K = to_host(finite(chain.kernel.gram(X), chain.kernel))
     squared_norm = float(np.trace(K)) / len(K)
-    fraction = 1.0 - float(K.mean()) / squared_norm if squared_norm > 0 else 0.0
+    fraction = 1.0 - float(K.mean()) / squared_norm if squared_norm > 0 else 1.0
     if fraction > HIDDEN_FRACTION:
         return None
     return (
