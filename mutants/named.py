@@ -13,7 +13,6 @@ SURVIVED = (
         "NO_VARIANCE = 1e-12  # variance",
         "NO_VARIANCE = 1e-7  # variance",
     ),
-    ("no variance for signs", "stream/gram.py", "_NO_VARIANCE = 1e-12", "_NO_VARIANCE = 1e-7"),
     ("margin of rounding", "certificates/rounding.py", "MARGIN = 4.0", "MARGIN = 1.0"),
     ("slack of an angle", "certificates/bounds.py", "sine += slack / gap", "sine += 0.0"),
     ("loose energy decays", "certificates/ledger.py", "loose=self.loose * factor", "loose=0.0"),

@@ -74,19 +74,10 @@ class Suggestion:
 
     def __str__(self) -> str:
         names = list(self.curve[0])
-        shown = [[f"{line[name]:.4g}" for name in names] for line in self.curve]
-        widths = [max(map(len, column)) for column in zip(names, *shown, strict=True)]
-        lines = [
-            "  ".join(f"{cell:>{width}}" for cell, width in zip(line, widths, strict=True))
-            for line in [names, *shown]
-        ]
-        return "\n".join(
-            [
-                f"gamma={self.gamma:.4g}, n_components={self.n_components}, basis={self.n_points}",
-                self.criterion,
-                *lines,
-            ]
-        )
+        cells = [names, *([f"{line[name]:.4g}" for name in names] for line in self.curve)]
+        lines = ["".join(f"{cell:>14}" for cell in row) for row in cells]
+        chosen = f"gamma={self.gamma:.4g}, n_components={self.n_components}, basis={self.n_points}"
+        return "\n".join([chosen, self.criterion, *lines])
 
 
 def suggest(

@@ -23,7 +23,6 @@ from kernelstream.stream.state import Rows
 if TYPE_CHECKING:
     from kernelstream.stream.stream import Stream
 
-LARGEST_SHARE = 0.25  # of few rows no more are held back
 GOLDEN = 0x9E3779B97F4A7C15  # 2⁶⁴ over the golden ratio: its multiples spread most evenly
 SPENT = 1e-4  # weight at which a row that is forgotten is dropped
 
@@ -41,6 +40,7 @@ class Share:
     share: float
     fewest: int
     most: int
+    largest: float = 0.25  # fraction of few rows
 
     def of(self, n_rows: np.ndarray | float, memory: float = math.inf) -> np.ndarray:
         """The share of a stream of so many rows that is held back.
@@ -48,7 +48,7 @@ class Share:
         ``memory`` is the number of rows that count where old ones are forgotten.
         """
         n = np.minimum(np.maximum(n_rows, 1.0), memory)
-        return np.minimum(LARGEST_SHARE, np.clip(self.share * n, self.fewest, self.most) / n)
+        return np.minimum(self.largest, np.clip(self.share * n, self.fewest, self.most) / n)
 
 
 @stored
