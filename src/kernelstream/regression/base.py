@@ -1,4 +1,4 @@
-"""Base of regression and classifier: targets, predictions, a pass for leave-one-out."""
+"""Base of regression and classifier: targets, predictions, choice of the strength."""
 
 from __future__ import annotations
 
