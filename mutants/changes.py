@@ -40,7 +40,6 @@ UNSEEN = {
     "papers/tanaka_2012/subset_hebbian.py: min(start + PASS_ROWS": "the same",
     "QUERY_ROWS": "rows of a query at a time: memory",
     "MOST_COMPARED": "rows compared to find that all are alike: speed",
-    "stream/signs.py: MOST_PIECES = ": "references for signs within a block: speed",
     "SUBSPACE_STEPS": "only signs are read off",
     "LARGEST_EMPTY": "what a crafted file may make a reader reserve: any small number",
     "LARGEST_COUNT": "what a crafted file may count up to: any number below 2**63",
@@ -72,7 +71,7 @@ UNSEEN = {
     "certificates/betting.py: if best >= level": "sums of logarithms that meet a level exactly",
     "certificates/betting.py: max(initial=0.0) >= level": "the same",
     "kernels/dot_product.py: most = math.floor(": "any exponent whose square is far from overflow",
-    "stream/choosing.py: there = exact > NO_VARIANCE": "no variance is just at the threshold",
+    "stream/choosing.py: exact = exact[exact > NO_VARIANCE": "no variance is at the threshold",
     "papers/honeine_2012/recentred_hebbian.py: if points.shape[0] == points.shape[1]": (
         "both are the same: speed"
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from kernelstream import (
     trackers,
 )
 from kernelstream.estimators import kernel_estimator
-from kernelstream.estimators.base import class_named, require_names
+from kernelstream.estimators.base import StoredEstimator, class_named
 from kernelstream.papers import OnlineKernelPCA, schedules
 from kernelstream.stream.scaling import Standard
 from kernelstream.stream.stream import Stream
@@ -56,7 +57,7 @@ def test_the_chain_is_made_of_the_parameters() -> None:
     for held, given in ((chain.kernel, kernel), (chain.basis, basis), (chain.tracker, tracker)):
         assert repr(held) == repr(given) and held is not given
     assert (chain.center, chain.n_components, chain.seed) == (False, 3, 5)
-    assert chain.certify == "tight" and chain.early_signs
+    assert chain.certify == "tight"
     assert (stream.batch_size, stream.n_features, stream.dtype) == (17, 3, "float64")
     assert stream.scaling is None and stream.device is None
     other = stream_of(center=np.True_, certify=False, scale="standard")
@@ -118,14 +119,12 @@ def test_how_many_components_may_be_asked_for() -> None:
 
 
 def test_how_many_rows_a_block_may_have() -> None:
-    assert kernel_estimator.checked_batch_size("auto") is None
-    assert (
-        kernel_estimator.checked_batch_size(1) == 1
-        and type(kernel_estimator.checked_batch_size(np.int32(3))) is int
-    )
+    given = StreamingKernelPCA(2, batch_size=np.int32(3)).new_stream(X)  # type: ignore[arg-type]
+    assert given.batch_size == 3 and type(given.batch_size) is int
     for bad in (0, -1, True, 1.0, "8", None):
+        model = StreamingKernelPCA(2, batch_size=bad)  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="batch_size must be a positive integer or 'auto', go"):
-            kernel_estimator.checked_batch_size(bad)
+            model.new_stream(X)
 
 
 @pytest.mark.parametrize(
@@ -243,20 +242,6 @@ def learned(n: int = 40, **parameters: Any) -> StreamingKernelPCA:
     return StreamingKernelPCA(2, **(given | parameters)).partial_fit(X[:n])
 
 
-def test_rows_that_wait_can_be_dropped() -> None:
-    model = learned()
-    assert model.drop_waiting() is model and model.n_samples_seen_ == 32
-    np.testing.assert_array_equal(model.transform(X), learned(32).transform(X))
-    nothing = learned(10).drop_waiting()  # no block was finished
-    with pytest.raises(NotFittedError, match="has not seen any rows yet: call fit, partial_fit or"):
-        nothing.transform(X)
-    one_by_one = learned(16)
-    for row in X[16:20]:
-        one_by_one.learn_one(row)
-    assert one_by_one.n_samples_seen_ == 20
-    assert one_by_one.drop_waiting().n_samples_seen_ == 16
-
-
 def test_before_the_first_row() -> None:
     with pytest.raises(NotFittedError, match="has not seen any rows yet"):
         StreamingKernelPCA().stream_  # noqa: B018
@@ -293,15 +278,12 @@ def test_a_file_has_parameters_names_and_what_was_learned(tmp_path: Path) -> Non
 
 
 def test_names_of_features_are_texts_one_for_each() -> None:
-    require_names(None, 3)
-    require_names(("a", "b"), 2)
-    for bad, words in (
-        (("a",), "1 names of 2 features"),
-        (("a", 1), "names of features that are no texts"),
-        (["a", "b"], "names of features that are no texts"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            require_names(bad, 2)
+    content = learned()._content()
+    named = StoredEstimator.from_content({**content, "feature_names": ("a", "b", "c")})
+    assert list(named.feature_names_in_) == ["a", "b", "c"]
+    for bad in (("a",), ("a", 1, "b")):
+        with pytest.raises(ValueError, match="of 3 features"):
+            StoredEstimator.from_content({**content, "feature_names": bad})
 
 
 def test_which_class_a_file_may_name() -> None:
@@ -363,27 +345,27 @@ def test_trackers_show_what_they_have_learned(tracker, tmp_path):
     before = model.transform(X)
     model.set_params(n_components=2).save(tmp_path / "model")
     np.testing.assert_allclose(load(tmp_path / "model").transform(X), before[:, :2], atol=1e-12)
-    np.testing.assert_array_equal(model.transform(X, n_components=4), before)
+    np.testing.assert_array_equal(
+        copy.deepcopy(model).set_params(n_components=4).transform(X), before
+    )
     with pytest.raises(ValueError, match="has learned 4 components"):
         model.set_params(n_components=5)
     assert model.n_components == 2 and model.transform(X).shape == (300, 2)
     assert model.partial_fit(X).set_params(n_components=4).transform(X).shape == (300, 4)
 
 
-def test_transform_takes_a_number_of_components():
+def test_a_model_shows_another_number_of_components() -> None:
     X = np.random.default_rng(1).normal(size=(300, 4))
     model = StreamingKernelPCA(3, gamma=0.2, basis=30, random_state=0).fit(X)
-    assert model.transform(X, n_components=7).shape == (300, 7)
-    assert model.transform(X).shape == (300, 3) and model.n_components_ == 3
-    few = model.transform(X, n_components=2)
-    np.testing.assert_allclose(few, model.transform(X)[:, :2], atol=1e-12)
+    before = model.transform(X)
+    assert model.set_params(n_components=7).transform(X).shape == (300, 7)
+    few = model.set_params(n_components=2).transform(X)
+    np.testing.assert_allclose(few, before[:, :2], atol=1e-12)
     with pytest.raises(ValueError, match="n_components must be"):
-        model.transform(X, n_components=0)
-    with pytest.raises(ValueError, match="set_params"):
-        model.set_output(transform="pandas").transform(X, n_components=2)
-    assert list(model.set_params(n_components=2).transform(X)) == list(
+        model.set_params(n_components=0)
+    assert list(model.set_output(transform="pandas").transform(X)) == list(
         model.get_feature_names_out()
     )
-    unfitted = clone(model).set_params(n_components=0)  # looked at where it is used
+    unfitted = clone(model).set_params(n_components=0)  # checked where it is used
     with pytest.raises(ValueError, match="n_components must be"):
         unfitted.fit(X)

@@ -19,8 +19,7 @@ from sklearn.base import clone
 
 from kernelstream import StreamingKernelPCA, kernels, landmarks, papers, serialization, trackers
 from kernelstream.papers import schedules
-from kernelstream.stream.buffer import Buffer
-from kernelstream.stream.state import Rows
+from kernelstream.stream.state import Buffer, Rows
 from tests import samples
 from tests.conftest import BASES, CHAINS, GIVEN, TRACKERS, Chain, settled_state, state_of
 from tests.naive import chain as naive

@@ -38,16 +38,3 @@ def generalised_cross_validation(Z, Y, alpha, intercept=True):
     variance = Y.var(axis=0) if intercept else np.mean(Y**2, axis=0)
     rss = np.sum(left**2, axis=0) / variance
     return n * np.sum(rss) / (n - np.trace(H)) ** 2
-
-
-def leave_one_out(Z, Y, alpha, weights=None, intercept=True):
-    """``Σ w |y − f(x)|²`` with f learned anew without the row, each target over its variance."""
-    n = len(Z)
-    w = np.ones(n) if weights is None else np.asarray(weights, dtype=float)
-    variance = np.average((Y - intercept * np.average(Y, axis=0, weights=w)) ** 2, 0, w)
-    total = 0.0
-    for i in range(n):
-        others = np.arange(n) != i
-        B, b = ridge(Z[others], Y[others], alpha, w[others], intercept)
-        total += w[i] * np.sum((Y[i] - Z[i] @ B - b) ** 2 / variance)
-    return total

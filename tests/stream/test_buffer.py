@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from kernelstream import StreamingKernelPCA, kernels, landmarks, papers, serialization
-from kernelstream.stream.buffer import MOST_OF_A_ROW, PIECE_ROWS, Buffer
-from kernelstream.stream.state import Rows
+from kernelstream.stream.state import MOST_OF_A_ROW, PIECE_ROWS, Buffer, Rows
 
 D = 3
 

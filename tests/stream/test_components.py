@@ -112,7 +112,7 @@ def shown_components(orthonormal: bool = True) -> Components:
     basis = landmarks.Landmarks(5)
     state = FixedState(span)
     mean = rng.normal(size=5)
-    return Components(KERNEL, basis, state, span, V, np.ones(2), mean, 3.0, 1.0, orthonormal)
+    return Components(KERNEL, basis, state, V, np.ones(2), mean, 3.0, 1.0, orthonormal)
 
 
 @pytest.mark.parametrize("orthonormal", [True, False])

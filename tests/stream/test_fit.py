@@ -16,8 +16,8 @@ from kernelstream.stream import fit
 from kernelstream.stream.fit import (
     begin_first_pass,
     begin_second_pass,
-    end_second_pass,
-    share_of_first_pass,
+    finish,
+    first_pass_fraction,
     take_signs,
     with_final_landmarks,
 )
@@ -68,7 +68,7 @@ def test_a_first_pass_that_reads_all_rows_finds_the_same_points(parts: dict[str,
     a, b = begin_second_pass(looked), begin_second_pass(whole)
     assert not a.chain.only_points
     np.testing.assert_array_equal(a.begun.basis.span.points, b.begun.basis.span.points)
-    a, b = (end_second_pass(s.learn(Rows(ROWS), frozen=True)) for s in (a, b))
+    a, b = (finish(s.learn(Rows(ROWS), frozen=True)) for s in (a, b))
     np.testing.assert_array_equal(a.components.variances, b.components.variances)
     assert str(a.certificate) == str(b.certificate)
 
@@ -83,7 +83,7 @@ def test_a_first_pass_for_centroids_only_draws(
     with monkeypatch.context() as patch:
         patch.setattr(Chain, "step", lambda *given, **named: pytest.fail("measured"))
         looked = [in_pieces(begin_first_pass(new(**options)), ROWS, n) for n in (1, 9)]
-    assert share_of_first_pass(looked[0]) < 0.5
+    assert first_pass_fraction(looked[0]) < 0.5
     once, often = (begin_second_pass(stream) for stream in looked)
     np.testing.assert_array_equal(once.begun.basis.span.points, often.begun.basis.span.points)
     sample = once.begun.basis.sample
@@ -94,8 +94,7 @@ def test_a_first_pass_for_centroids_only_draws(
     )
     np.testing.assert_array_equal(sample.priority, whole.begun.basis.sample.priority)
     shares = [
-        end_second_pass(s.learn(Rows(ROWS), frozen=True)).components.variances.sum()
-        for s in (once, whole)
+        finish(s.learn(Rows(ROWS), frozen=True)).components.variances.sum() for s in (once, whole)
     ]
     assert shares[0] > 0.99 * shares[1]
 
@@ -115,7 +114,7 @@ def test_rows_that_came_late_are_seen_by_points_that_held_all_before() -> None:
     flat[:, 0] = np.random.default_rng(0).normal(size=3000)
     rows = np.vstack([flat, X])
     stream = begin_first_pass(new(kernel="linear", gamma=None, basis=20)).learn(Rows(rows))
-    ended = end_second_pass(begin_second_pass(stream).learn(Rows(rows), frozen=True))
+    ended = finish(begin_second_pass(stream).learn(Rows(rows), frozen=True))
     np.testing.assert_allclose(
         ended.components.variances,
         np.linalg.eigvalsh(np.cov(rows.T, bias=True))[::-1][:2],
@@ -126,7 +125,7 @@ def test_rows_that_came_late_are_seen_by_points_that_held_all_before() -> None:
 def test_a_first_pass_multiplies_no_coordinates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of the products of a fold would be for a matrix that the second pass begins anew."""
     stream = begin_first_pass(new(basis=landmarks.Distance(0.3))).learn(Rows(X[:500]))
-    assert share_of_first_pass(stream) == 0.5
+    assert first_pass_fraction(stream) == 0.5
     monkeypatch.setattr(
         "kernelstream.landmarks.base.weighted_gram", lambda *given: pytest.fail("a scatter matrix")
     )
@@ -145,9 +144,8 @@ def test_between_two_passes_nothing_is_claimed(tmp_path: Path) -> None:
         load(tmp_path / "m.safetensors")
 
 
-def test_a_first_pass_gathers_what_fills_and_judges() -> None:
-    """Gaps are filled by what came before, and rows judged by it."""
-    assert not begin_first_pass(new(scale=Imputation("auto"))).chain.only_points
+def test_a_first_pass_gathers_what_rows_are_evaluated_by() -> None:
+    assert begin_first_pass(new(scale=Imputation("auto"))).chain.only_points
     assert not begin_first_pass(new(robust=True)).chain.only_points
     assert not begin_first_pass(new(tracker=papers.Hebbian())).chain.only_points
     assert begin_first_pass(new()).chain.only_points
@@ -171,13 +169,13 @@ def test_a_second_pass_begins_with_the_finished_basis_and_nothing_else() -> None
 def test_rows_that_wait_at_the_end_of_a_second_pass_are_folded_once() -> None:
     stream = begin_second_pass(streamed()).learn(Rows(X), frozen=True)
     assert len(stream.waiting) == 900 % 64
-    ended = end_second_pass(stream)
+    ended = finish(stream)
     assert len(ended.waiting) == 0 and ended.begun.n_rows == 900
-    assert end_second_pass(ended).begun.n_rows == 900
+    assert finish(ended).begun.n_rows == 900
 
 
 def test_signs_of_a_finished_model_do_not_hang_on_older_ones() -> None:
-    ended = end_second_pass(begin_second_pass(streamed()).learn(Rows(X), frozen=True))
+    ended = finish(begin_second_pass(streamed()).learn(Rows(X), frozen=True))
     signs = ended.begun.signs
     assert signs is not None
     turned = ended.with_state(replace(ended.begun, signs=-signs))

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import itertools
-import math
 
 import numpy as np
 import pytest
 
 from kernelstream import StreamingKernelPCA, trackers
-from kernelstream.stream.holdout import HeldBack, forgetting_of
+from kernelstream.stream import HeldBack, Rows, Stream
 
 X = np.random.default_rng(0).normal(size=(30_000, 2))
 
 
-def stream(*cuts: int, memory: float = math.inf, forgetting: float = 1.0) -> HeldBack:
-    held = HeldBack.nothing(2, "float64")
+def learning(forgetting: float = 1.0) -> Stream:
+    tracker = trackers.Covariance(forgetting=forgetting)
+    model = StreamingKernelPCA(2, gamma=0.3, tracker=tracker, random_state=7)
+    return model.partial_fit(X[:50]).stream_
+
+
+def stream(*cuts: int, forgetting: float = 1.0) -> HeldBack:
+    held, learns = HeldBack.nothing(2, "float64"), learning(forgetting)
     for start, stop in itertools.pairwise(cuts):
-        chosen = held.choose(stop - start, 7, memory)
-        held = held.add(X[start:stop], None, chosen, 7).thin(math.log(forgetting), memory)
+        rest, held = HeldBack.split(learns, held, Rows(X[start:stop]))
+        assert len(rest) < stop - start or stop - start < 10
     return held
 
 
@@ -47,32 +52,30 @@ def test_rows_of_the_whole_stream_are_alike():
 
 
 def test_where_old_rows_are_forgotten_the_latest_are_held_back():
-    held = stream(0, 10_000, 30_000, memory=500.0, forgetting=1 - 1 / 500)
+    held = stream(0, 10_000, 30_000, forgetting=1 - 1 / 500)
     assert held.index.min() > 30_000 - 500 * 10
     assert (HeldBack.ROWS.of(500.0) * 0.99 < np.mean(np.diff(np.sort(held.index))) ** -1).all()
-    forgetting = trackers.Covariance(forgetting=1 - 1 / 500)
-    model = StreamingKernelPCA(2, gamma=0.3, tracker=forgetting).partial_fit(X[:50])
-    weights = held.weights_in(model.stream_)
+    weights = held.weights_in(learning(1 - 1 / 500))
     np.testing.assert_allclose(weights, (1 - 1 / 500) ** (29_999 - held.index))
 
 
 def test_the_first_row_is_learned():
-    for seed in range(20):
-        assert not HeldBack.nothing(2, "float64").choose(1, seed, math.inf).any()
+    for start in range(20):
+        rest, held = HeldBack.split(learning(), None, Rows(X[start : start + 1]))
+        assert len(rest) == 1 and len(held) == 0 and held.n_seen == 1
 
 
 def test_all_at_once_holds_back_what_stays():
-    held = HeldBack.nothing(2, "float64")
-    chosen = held.choose(30_000, 7, math.inf, at_once=True)
-    assert abs(chosen.sum() - 1000) <= 10
-    assert len(held.add(X, None, chosen, 7).thin(0.0, math.inf)) == chosen.sum()
+    rest, held = HeldBack.split(learning(), None, Rows(X), at_once=True)
+    assert abs(len(held) - 1000) <= 10
+    assert len(held.thin()) == len(held) == len(X) - len(rest)
 
 
 def test_two_streams_together():
     a, b = stream(0, 400), stream(0, 20_000)
     both = a.join(b)
     assert both.n_seen == 20_400 and len(both) == len(a) + len(b)
-    thin = both.thin(0.0, math.inf)
+    thin = both.thin()
     assert abs(len(thin) - 1000) <= 20
     assert both.index.max() == 20_400 - 1 or both.index.max() > 20_000
 
@@ -80,13 +83,3 @@ def test_two_streams_together():
 def test_draws_are_those_of_the_row():
     np.testing.assert_array_equal(HeldBack.draws(3, 0, 1000)[400:], HeldBack.draws(3, 400, 600))
     assert not np.array_equal(HeldBack.draws(3, 0, 10), HeldBack.draws(4, 0, 10))
-
-
-@pytest.mark.parametrize(
-    ("forgetting", "expected"), [(1.0, (0.0, math.inf)), (0.99, (math.log(0.99), 100.0))]
-)
-def test_how_many_rows_count_where_old_ones_are_forgotten(
-    forgetting: float, expected: tuple[float, float]
-) -> None:
-    model = StreamingKernelPCA(2, gamma=0.3, tracker=trackers.Covariance(forgetting=forgetting))
-    assert forgetting_of(model.partial_fit(X[:50]).stream_) == pytest.approx(expected)

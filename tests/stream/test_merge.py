@@ -23,7 +23,7 @@ from kernelstream import (
 )
 from kernelstream.landmarks.nystroem import Span, from_eigenvectors
 from kernelstream.stream import Rows, Stream
-from kernelstream.stream.merge import merge, of_both, same, same_numbers
+from kernelstream.stream.merge import merge, of_both, same
 from kernelstream.stream.scaling import Standardisation
 from kernelstream.trackers.moments import CrossMoments
 from tests.certificates.reference import Batch, Case, kernel_object, wrong
@@ -242,10 +242,10 @@ def test_what_is_the_same() -> None:
     assert same(kernels.RBF(1.0) + 2.0, kernels.RBF(1.0) + 2.0)
     assert not same(1, 1.0) and not same(True, 1) and same("a", "a") and same(None, None)
     one = Standardisation(np.zeros(2), np.ones(2))
-    assert same_numbers(None, None) and not same_numbers(None, one)
-    assert same_numbers(one, Standardisation(np.zeros(2), np.ones(2)))
-    assert not same_numbers(one, Standardisation(np.ones(2), np.ones(2)))
-    assert not same_numbers(one, Standardisation(np.zeros(2), 2 * np.ones(2)))
+    assert same(None, None) and not same(None, one)
+    assert same(one, Standardisation(np.zeros(2), np.ones(2)))
+    assert not same(one, Standardisation(np.ones(2), np.ones(2)))
+    assert not same(one, Standardisation(np.zeros(2), 2 * np.ones(2)))
 
 
 def test_every_number_of_two_streams_adds() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from kernelstream import StreamingKernelPCA, landmarks, papers, trackers
+from kernelstream.stream.state import Rows
 from kernelstream.stream.step import MOST_COMPONENTS, Chain
 from tests.conftest import ledger_of
 
@@ -31,13 +32,11 @@ def test_learn_of_several_blocks_is_that_of_each_in_turn(beta: float, weighted: 
     weights = np.random.default_rng(1).uniform(0.5, 2.0, size=400) if weighted else None
     one = together = chain.begin(X[:100], None)
     cuts = [(a, a + 50) for a in range(0, 400, 50)]
-    blocks = [(X[a:b], None if weights is None else weights[a:b], None) for a, b in cuts]
+    blocks = [Rows(X[a:b], None if weights is None else weights[a:b]) for a, b in cuts]
     for block in blocks:
         one = chain.learn(one, [block])
-    assert not chain.add_up(together, blocks[0], False)  # a reference for signs is due
-    together = chain.learn(together, blocks[:1])
-    assert chain.add_up(together, blocks[1], False)
-    together = chain.learn(together, blocks[1:])
+    assert chain.add_up(together, blocks[0], False)
+    together = chain.learn(together, blocks)
     own = np.ones(400) if weights is None else weights
     left = own * beta ** np.arange(399.0, -1.0, -1.0)
     Z = chain.basis.project(chain.kernel, one.basis, X).Z
@@ -78,17 +77,16 @@ def test_the_first_judge_knows_how_many_rows_it_has_seen() -> None:
     chain = replace(chain_of(), robust=True)
     state = chain.begin(X[:200], None)
     assert state.judge is not None and state.judge.renewed_at == 200
-    assert not state.judge.is_due(219) and state.judge.is_due(221)
-    after = chain.learn(state, [(X[:200], None, None)])
+    after = chain.learn(state, [Rows(X[:200])])
     assert after.judge is not None and after.judge.renewed_at == 200
-    later = chain.learn(after, [(X[200:221], None, None)])
+    later = chain.learn(after, [Rows(X[200:221])])
     assert later.judge is not None and later.judge.renewed_at == 221
 
 
 def test_a_frozen_basis_neither_learns_nor_changes() -> None:
     chain = replace(chain_of(), basis=landmarks.Centroids(20))
-    first = chain.learn(chain.begin(X[:300], None), [(X[:50], None, None)])
-    blocks = [(X[a : a + 50], None, None) for a in range(50, 400, 50)]
+    first = chain.learn(chain.begin(X[:300], None), [Rows(X[:50])])
+    blocks = [Rows(X[a : a + 50]) for a in range(50, 400, 50)]
     frozen = chain.learn(first, blocks, frozen=True)
     assert frozen.basis is first.basis and frozen.n_rows == 400
     free = chain.learn(first, blocks)

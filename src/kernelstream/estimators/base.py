@@ -15,7 +15,6 @@ import os
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 from weakref import WeakKeyDictionary
 
@@ -30,7 +29,6 @@ from kernelstream.arrays.devices import checked_device
 from kernelstream.arrays.namespaces import Array
 from kernelstream.estimators import inputs
 from kernelstream.serialization.part import checked_seed
-from kernelstream.stream.buffer import Buffer
 from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream
 
@@ -106,9 +104,8 @@ class Transactional:
         70
         """
         with self._turn():
-            before = dict(vars(self))
-            draft = object.__new__(type(self))
-            draft.__dict__.update(before)
+            draft = self._as_it_is()
+            before = dict(vars(draft))
             with np.errstate(over="ignore", invalid="ignore"):
                 yield draft
             after = vars(draft)
@@ -116,6 +113,12 @@ class Transactional:
             kept = {n: v for n, v in vars(self).items() if n in after or n not in before}
             changed = {n: v for n, v in after.items() if n not in before or v is not before[n]}
             self.__dict__ = kept | changed
+
+    def _as_it_is(self) -> Self:
+        """A copy that shares all values: what is learned later does not reach it."""
+        view = object.__new__(type(self))
+        view.__dict__.update(vars(self))
+        return view
 
     def _turn(self) -> threading.RLock:
         """The lock that threads hold while they change this object."""
@@ -165,12 +168,6 @@ class StoredEstimator(Transactional, BaseEstimator):
     def is_between_passes(self) -> bool:
         """Whether only the first of two passes was made, so that there are no components yet."""
         return False
-
-    def _as_it_is(self) -> Self:
-        """The estimator at this moment: what is learned later does not reach it."""
-        view = object.__new__(type(self))
-        view.__dict__.update(vars(self))
-        return view
 
     def _require_fitted(self) -> None:
         """Raise ``NotFittedError`` in words unless rows were learned."""
@@ -238,8 +235,9 @@ class StoredEstimator(Transactional, BaseEstimator):
         estimator = cls(**dict(content["parameters"]))
         estimator._restore(content, device)
         names = content["feature_names"]
-        require_names(names, estimator.n_features_in_)
         if names is not None:
+            if len(names) != estimator.n_features_in_ or {*map(type, names)} != {str}:
+                raise ValueError(f"the names {names} of {estimator.n_features_in_} features")
             estimator.feature_names_in_ = np.array(names, dtype=object)
         return estimator
 
@@ -277,34 +275,6 @@ class StreamEstimator(StoredEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return self._stream is not None
 
-    def drop_waiting(self) -> Self:
-        """Take the rows that wait for their block out of the model.
-
-        For a model that can neither learn nor answer because of its buffered rows, for example with
-        a kernel function that fails on them. The model keeps all completed blocks; without a
-        completed block it has learned nothing.
-
-        Returns
-        -------
-        self
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from kernelstream import StreamingKernelPCA
-        >>> X = np.random.default_rng(0).normal(size=(70, 3))
-        >>> model = StreamingKernelPCA(2, gamma=0.1, basis="everything", batch_size=64)
-        >>> model.partial_fit(X).drop_waiting().n_samples_seen_
-        64
-        """
-        with self.transaction() as draft:
-            stream = draft.stream_
-            if stream.state is None or not stream.state.n_rows:
-                draft._stream = None
-            else:
-                draft.set_stream(replace(stream, waiting=Buffer()))
-        return self
-
     @abstractmethod
     def new_stream(self, X: Array) -> Stream:
         """A stream for rows like X with the parameters of this estimator, which are checked.
@@ -340,22 +310,17 @@ class StreamEstimator(StoredEstimator):
         targets: np.ndarray | None = None,
         anew: bool = False,
     ) -> tuple[Rows, Stream | None]:
-        """The next rows, checked, and the stream that they continue; None where they begin one.
+        """The next rows, checked, and the stream that they continue; None if they begin one.
 
         ``anew`` says that they are all rows, and that what was learned before is forgotten.
         """
-        if not anew and self._stream is not None:
-            stream = self._stream
+        stream = None if anew else self._stream
+        if stream is not None:
             return inputs.check_rows(stream, X, sample_weight, targets, self, on_bad_rows), stream
         rows = inputs.first_rows(self, X, sample_weight, on_bad_rows, targets)
         if anew and not len(rows):
             raise ValueError(inputs.NO_WEIGHT)
         return rows, None
-
-    def _learn_rows(self, learn: Callable[[Rows], Stream], rows: Rows) -> None:
-        """Continue with the stream that has learned rows; errors name the rows to blame."""
-        with inputs.explain_rows(rows.X):
-            self.set_stream(learn(rows))
 
     def check_rows(self, X: Any) -> Array:
         """The rows of a query: finite numbers, as many features as were learned, the same names.
@@ -445,16 +410,6 @@ def load(path: str | os.PathLike[str], device: Any = None) -> Any:
             "components yet. The fit that wrote it goes on from there."
         )
     return model
-
-
-def require_names(names: Any, n_features: int) -> None:
-    """Raise unless there are no names, or one for each feature."""
-    if names is None:
-        return
-    if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
-        raise ValueError("names of features that are no texts")
-    if len(names) != n_features:
-        raise ValueError(f"{len(names)} names of {n_features} features")
 
 
 @contextlib.contextmanager

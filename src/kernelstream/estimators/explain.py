@@ -20,8 +20,7 @@ Score = Callable[[np.ndarray], np.ndarray]  # of rows
 
 REFERENCE_ROWS = 256  # of which columns are changed
 CHANGED_ROWS = 2**17  # of all columns together: of 2,000 columns, 65 rows of each are changed
-CURVE_ROWS = 2000  # whose scores make curves
-RANKED_ROWS = 2000  # among whose errors those of strange rows are ranked
+RANKED_ROWS = 2000  # whose scores make curves, and among whose errors those of rows are ranked
 CURVE = 15  # points of a curve, at most, each the mean of as many rows
 GRID = 9  # values that are tried for a column of a strange row, at first
 FINER = 5  # between the neighbours of the best, twice
@@ -186,7 +185,7 @@ def explain_components(
         effect[some] = 0.5 * np.mean(step**2, axis=1)
     total = effect.sum(axis=0)
     share = effect / np.where(total > 0.0, total, 1.0)
-    rows = reference[evenly_spaced(len(reference), CURVE_ROWS)]
+    rows = reference[evenly_spaced(len(reference), RANKED_ROWS)]
     scores = score(rows)
     found = []
     for j in range(r):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from array_api_compat import is_torch_array
@@ -29,25 +27,17 @@ from kernelstream.arrays.namespaces import (
     to_float64,
     to_host,
 )
-from kernelstream.arrays.threads import cores, in_threads, tiles
 from kernelstream.serialization.part import check_choice
-from kernelstream.stream.buffer import MOST_OF_A_ROW
 from kernelstream.stream.imputation import Imputation
-from kernelstream.stream.state import Rows
+from kernelstream.stream.state import MOST_OF_A_ROW, Rows
 from kernelstream.stream.stream import Stream
 
-T = TypeVar("T")
-
-MANY_NUMBERS = 2**20  # from which on a pass over rows is worth threads
-LOOKED_AT = 1024  # rows by each at least: one look at numbers is soon over
-ON_BAD_ROWS = ("error", "skip")
 NO_WEIGHT = "All rows have weight zero: there is nothing to learn from."
 NOT_FINITE = "Input X contains NaN or infinity; give finite numbers."
 TABLES = (
     "kernelstream.tables.TableModel(estimator) encodes categories and dates, and fills missing "
     "values."
 )
-MOST_NAMED = 5  # columns in a message
 _ROWS: dict[str, Any] = dict(accept_sparse="csr", dtype=[np.float64, np.float32])
 
 
@@ -131,7 +121,7 @@ def query_rows(
             X = as_csr(X) if is_sparse(X) else X
         elif not _is_plain(X, estimator):
             X = _validated(estimator, X, reset=False)
-        if check_finite and not all(of_tiles(all_finite, X)):
+        if check_finite and not all_finite(X):
             with np.errstate(invalid="ignore"):
                 assert_all_finite(X, allow_nan=stream.fills, estimator_name=name, input_name="X")
     if X.shape[1] != stream.n_features:
@@ -188,10 +178,10 @@ def collected(X: Any) -> Any:
 def require_numbers(X: Any, taker: str) -> None:
     """Raise for a data frame with columns that hold anything but numbers."""
     if words := columns_of_words(X):
-        hold = "holds" if len(words) == 1 else "hold"
-        raise ValueError(
-            f"{named(words)} {hold} no numbers, and {taker} takes numbers only: {TABLES}"
-        )
+        listed = ", ".join(map(repr, words[:5]))
+        more = f" and {len(words) - 5} more" if len(words) > 5 else ""
+        what = f"Columns {listed}{more} hold" if len(words) > 1 else f"Column {listed} holds"
+        raise ValueError(f"{what} no numbers, and {taker} takes numbers only: {TABLES}")
 
 
 def columns_of_words(X: Any) -> list[str]:
@@ -205,13 +195,6 @@ def columns_of_words(X: Any) -> list[str]:
     schema = (X.to_arrow() if hasattr(X, "to_arrow") else X).schema
     plain = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
     return [field.name for field in schema if not any(is_kind(field.type) for is_kind in plain)]
-
-
-def named(columns: list[str]) -> str:
-    """Columns in a sentence, the first few of them by name."""
-    more = len(columns) - MOST_NAMED
-    listed = ", ".join(map(repr, columns[:MOST_NAMED])) + (f" and {more} more" if more > 0 else "")
-    return f"Columns {listed}" if len(columns) > 1 else f"Column {listed}"
 
 
 def given_scores(stream: Stream, X: Any) -> Array:
@@ -242,9 +225,8 @@ def _rows_to_learn(
 
     ``gaps`` says whether missing values will be filled.
     """
-    if on_bad_rows not in ON_BAD_ROWS:
-        check_choice("on_bad_rows", on_bad_rows, ON_BAD_ROWS)
-    if on_bad_rows == "skip":
+    if on_bad_rows != "error":
+        check_choice("on_bad_rows", on_bad_rows, ("error", "skip"))
         good = good_rows(X, gaps)
         if weights is not None:
             weights = checked_weights(weights, len(good))[good]
@@ -291,14 +273,6 @@ def _foreign_rows(X: Array, check_finite: bool) -> Array:
     if check_finite and not all_finite(X):
         raise ValueError(NOT_FINITE)
     return X
-
-
-def of_tiles(function: Callable[[Any], T], X: Any) -> list[T]:
-    """A look at rows, in pieces: those of many are shared by threads."""
-    if is_sparse(X) or X.size < MANY_NUMBERS:
-        return [function(X)]
-    with cores():
-        return in_threads(lambda at: function(X[at, :]), tiles(len(X), X.shape[1], LOOKED_AT))
 
 
 def real_numbers(x: Any) -> np.ndarray:
@@ -358,8 +332,7 @@ def require_summable(X: Array, gaps: bool = False, names: Any = None) -> Array:
     fine = False
     if isinstance(X, np.ndarray) and X.flags.c_contiguous:
         # The sum of all squares is above that of every row, and is a product of BLAS.
-        total = sum(of_tiles(lambda rows: float(np.vdot(rows, rows)), X))
-        fine = total < np.finfo(X.dtype).max / 4.0
+        fine = float(np.vdot(X, X)) < np.finfo(X.dtype).max / 4.0
     if not fine:
         with np.errstate(over="ignore", invalid="ignore"):
             fine = all_finite(4.0 * row_norms_squared(X))
@@ -391,26 +364,12 @@ def with_summable_targets(rows: Rows) -> Rows:
 def bad_cell(X: np.ndarray, names: Any = None) -> str:
     """Where the first number stands that is not finite, and what to do about it."""
     row, j = (int(i) for i in np.argwhere(~np.isfinite(X))[0])
-    column = repr(str(names[j])) if names is not None and len(names) == X.shape[1] else str(j)
-    where = (
-        f"row {row}, column {column} (both counted from 0)"
-        if names is None
-        else (f"row {row} (counted from 0), column {column}")
-    )
+    where = f"row {row}, column {j} (both counted from 0)"
+    if names is not None and len(names) == X.shape[1]:
+        where = f"row {row} (counted from 0), column {str(names[j])!r}"
     if np.isnan(X[row, j]):
         return (
             f"Input X contains NaN: {where}. {TABLES} partial_fit(X, on_bad_rows='skip') skips "
             "such rows."
         )
     return f"Input X contains infinity: {where}. Give finite numbers."
-
-
-@contextlib.contextmanager
-def explain_rows(X: Array) -> Iterator[None]:
-    """Say what is wrong with the rows themselves where they were not looked at before."""
-    try:
-        yield
-    except ValueError:
-        if on_accelerator(X):
-            require_summable(X)
-        raise

@@ -24,6 +24,7 @@ from kernelstream.kernels import Kernel
 from kernelstream.serialization.part import as_number, check_choice, check_count
 from kernelstream.stream import scaling
 from kernelstream.stream.imputation import Imputation
+from kernelstream.stream.state import Rows
 from kernelstream.stream.step import Chain
 from kernelstream.stream.stream import Stream
 
@@ -36,12 +37,13 @@ BLOCK_ROWS = {
     "growing": (256, 1024),
     "reduced": (256, 1024),
 }
+SHORT_BLOCK = 64  # rows of a block that is no longer than the memory, at least
 
 
 class KernelEstimator(StreamEstimator):
     """An estimator on rows: it holds a stream with a kernel, landmarks and a tracker.
 
-    A subclass defines ``fit`` and ``partial_fit`` (with ``_rows_to_learn`` and ``_learn_rows``),
+    A subclass defines ``fit`` and ``partial_fit`` (with ``_rows_to_learn``),
     :meth:`~kernelstream.estimators.StreamEstimator.new_stream` (with ``_stream_of``) and its
     queries (with ``_query``).
     """
@@ -79,11 +81,11 @@ class KernelEstimator(StreamEstimator):
         >>> from kernelstream import StreamingKernelPCA
         >>> X = np.random.default_rng(0).normal(size=(1000, 3))
         >>> model = StreamingKernelPCA(2, scale="standard").calibrate(100.0 * X)
-        >>> model.partial_fit(X).kernel_.gamma  # that of the sample
+        >>> round(model.partial_fit(X).kernel_.gamma, 3)  # that of the sample
         0.109
         """
         with self.transaction() as draft:
-            stream = draft.new_stream(X).calibrated(X)
+            stream = draft.new_stream(X).decide(Rows(X).canonical())
             draft.n_features_in_ = stream.n_features
             draft.set_stream(stream)
         return self
@@ -260,13 +262,10 @@ class KernelEstimator(StreamEstimator):
 
     def _chosen_later(self) -> tuple[str, ...]:
         """What the start of the stream has to choose."""
-        given = {
-            "gamma": self.gamma,
-            "components": getattr(self, "n_components", None),
-            "points": getattr(self, "basis", None),
-        }
+        named = {"gamma": "gamma", "n_components": "components", "basis": "points"}
+        given = {what: getattr(self, name, None) for name, what in named.items()}
         return tuple(
-            name for name, value in given.items() if isinstance(value, str) and value == "auto"
+            what for what, value in given.items() if isinstance(value, str) and value == "auto"
         )
 
     def _resolved_kernel(self, n_features: int) -> Kernel:
@@ -305,9 +304,13 @@ class KernelEstimator(StreamEstimator):
         basis.suits(kernel, d, tracker, n_components)
         check_choice("certify", certify, ("auto", "tight", False))
         device = None if is_foreign(X) else checked_device(device)
-        batch_size = checked_batch_size(self.batch_size)
-        if batch_size is None:
+        batch_size = self.batch_size
+        if isinstance(batch_size, str) and batch_size == "auto":
             batch_size = suitable_batch_size(basis, tracker, X, device)
+        elif not is_count(batch_size):
+            raise ValueError(
+                f"batch_size must be a positive integer or 'auto', got {batch_size!r}."
+            )
         chain = Chain(
             kernel=kernel.copy(),
             basis=basis.copy(),
@@ -316,11 +319,12 @@ class KernelEstimator(StreamEstimator):
             n_components=n_components,
             seed=self._seed(),
             certify=certify,
-            early_signs=True,
             auto=auto,
             **options,
         )
-        return Stream.of(chain, batch_size, d, dtype_name(X), scaling.resolve(self.scale), device)
+        return Stream.of(
+            chain, int(batch_size), d, dtype_name(X), scaling.resolve(self.scale), device
+        )
 
 
 def suitable_batch_size(
@@ -328,6 +332,9 @@ def suitable_batch_size(
 ) -> int:
     """Rows in a block that suit the parts, and fill a GPU where the result allows any blocks."""
     on_host, most = BLOCK_ROWS[basis.kind]
+    if tracker.kind == "sums" and tracker.forgetting != 1.0:
+        # signs are followed from block to block: components must not turn far within one
+        on_host = int(min(on_host, max(SHORT_BLOCK, tracker.memory)))
     if tracker.kind == "sequential":
         on_host = min(on_host, 256)
     if tracker.kind not in ("sums", "window"):
@@ -335,31 +342,25 @@ def suitable_batch_size(
     return min(preferred_rows(X, device, basis.size, on_host), max(most, on_host))
 
 
+def is_count(value: Any) -> bool:
+    """Whether a value is an integer of at least 1."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= 1
+
+
 def checked_n_components(n_components: Any, tracker: trackers.Tracker) -> int | float | None:
-    """The number of components as an int, a share as a float, or None; else an error in words."""
-    if isinstance(n_components, numbers.Integral) and not isinstance(n_components, bool):
-        if int(n_components) >= 1:
-            return int(n_components)
-    elif tracker.kind == "sequential":
+    """The number of components as an int, a fraction as a float, or None; else an error."""
+    if is_count(n_components):
+        return int(n_components)
+    if tracker.kind == "sequential" and not isinstance(n_components, numbers.Integral):
         raise ValueError(
             f"The tracker {tracker} learns a fixed number of components from the first row on: "
             f"give n_components as an integer, got {n_components!r}."
         )
-    elif n_components is None:
+    if n_components is None:
         return None
-    elif 0 < as_number(n_components) < 1:
+    if not isinstance(n_components, numbers.Integral) and 0 < as_number(n_components) < 1:
         return float(n_components)
     raise ValueError(
         "n_components must be an integer of at least 1, a share of the variance between 0 and 1, "
         f"or None for all components; got {n_components!r}."
     )
-
-
-def checked_batch_size(batch_size: Any) -> int | None:
-    """The number of rows in a block, None for "auto", or an error in words."""
-    if isinstance(batch_size, str) and batch_size == "auto":
-        return None
-    is_whole = isinstance(batch_size, numbers.Integral) and not isinstance(batch_size, bool)
-    if is_whole and int(batch_size) >= 1:
-        return int(batch_size)
-    raise ValueError(f"batch_size must be a positive integer or 'auto', got {batch_size!r}.")

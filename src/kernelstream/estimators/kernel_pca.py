@@ -210,29 +210,23 @@ class KernelPCA(StreamingKernelPCA):
         return 1.0 / self.n_features_in_ if self.gamma is None else float(self.gamma)
 
     def _resolved_kernel(self, n_features: int) -> Kernel:
-        name = self.kernel
-        if isinstance(name, str) and name == "precomputed":
-            if self.fit_inverse_transform:
-                raise ValueError(
-                    "Cannot fit_inverse_transform with a precomputed kernel. " + NO_MATRIX
-                )
-            raise ValueError(NO_MATRIX)
-        gamma = 1.0 / n_features if self.gamma is None else self.gamma
+        name, gamma = self.kernel, 1.0 / n_features if self.gamma is None else self.gamma
+        if isinstance(name, Kernel):
+            return kernels.resolve(name, self.gamma)
         if not isinstance(name, str):
-            if isinstance(name, Kernel):
-                return kernels.resolve(name, self.gamma)
             return kernels.resolve(OfTwoRows(name, self.kernel_params or {}))
+        if name == "precomputed":
+            back = "Cannot fit_inverse_transform with a precomputed kernel. "
+            raise ValueError((back if self.fit_inverse_transform else "") + NO_MATRIX)
         if name in ("poly", "polynomial") and float(self.degree).is_integer():
             return kernels.Polynomial(degree=int(self.degree), gamma=gamma, coef0=self.coef0)
         if name == "sigmoid":
             return kernels.Sigmoid(gamma=gamma, coef0=self.coef0)
-        if name in kernels.NAMES and name not in ("poly", "polynomial"):
-            has_gamma = "gamma" in kernels.NAMES[name]().get_params()
-            return kernels.resolve(name, gamma if has_gamma else None)
-        if name in PAIRWISE_KERNEL_FUNCTIONS:
+        if name in PAIRWISE_KERNEL_FUNCTIONS and (name not in kernels.NAMES or name == "poly"):
             given = {"gamma": gamma, "degree": self.degree, "coef0": self.coef0}
             return kernels.resolve(OfTwoRows(name, given))
-        return kernels.resolve(name)  # which says what there is
+        has_gamma = name in kernels.NAMES and "gamma" in kernels.NAMES[name]().get_params()
+        return kernels.resolve(name, gamma if has_gamma else None)
 
 
 class OfTwoRows:

@@ -13,7 +13,6 @@ from typing import Any, cast
 import numpy as np
 
 from kernelstream.arrays import progress
-from kernelstream.estimators import inputs
 from kernelstream.estimators.kernel_estimator import KernelEstimator
 
 SLICE = 50_000  # rows of a lazy frame that are collected at a time
@@ -149,11 +148,10 @@ class Passes:
         self.n_rows += len(rows)
         if not len(rows):
             return
-        with inputs.explain_rows(rows.X):
-            stream = stream or estimator.new_stream(rows.X)
-            if self.repeatable and self.number == 1:
-                stream = stream.begin_first_pass()
-            estimator.set_stream(stream.learn(rows, frozen=self.number == 2))
+        stream = stream or estimator.new_stream(rows.X)
+        if self.repeatable and self.number == 1:
+            stream = stream.begin_first_pass()
+        estimator.set_stream(stream.learn(rows, frozen=self.number == 2))
 
     def end(self) -> bool:
         """Finish the present pass; True where the rows have to be read again for another one."""

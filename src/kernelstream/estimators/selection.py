@@ -16,7 +16,7 @@ from kernelstream.estimators import inputs
 from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
 from kernelstream.serialization.part import check_choice, checked_seed
 from kernelstream.stream import choosing
-from kernelstream.stream.scaling import Standard
+from kernelstream.stream.scaling import START_ROWS, Standard
 from kernelstream.stream.state import Rows
 
 FOLDS, FEWER_FOLDS = 10, 5  # in which each row is held back once, where there is a target
@@ -74,19 +74,10 @@ class Suggestion:
 
     def __str__(self) -> str:
         names = list(self.curve[0])
-        shown = [[f"{line[name]:.4g}" for name in names] for line in self.curve]
-        widths = [max(map(len, column)) for column in zip(names, *shown, strict=True)]
-        lines = [
-            "  ".join(f"{cell:>{width}}" for cell, width in zip(line, widths, strict=True))
-            for line in [names, *shown]
-        ]
-        return "\n".join(
-            [
-                f"gamma={self.gamma:.4g}, n_components={self.n_components}, basis={self.n_points}",
-                self.criterion,
-                *lines,
-            ]
-        )
+        cells = [names, *([f"{line[name]:.4g}" for name in names] for line in self.curve)]
+        lines = ["".join(f"{cell:>14}" for cell in row) for row in cells]
+        chosen = f"gamma={self.gamma:.4g}, n_components={self.n_components}, basis={self.n_points}"
+        return "\n".join([chosen, self.criterion, *lines])
 
 
 def suggest(
@@ -142,7 +133,7 @@ def suggest(
     rng = generator(checked_seed(random_state), "suggest")
     if scale == "standard":
         rows = Standard().measure(Rows(rows)).apply(rows)
-    fixed = kernels.resolve(kernel).fix(rows[evenly_spaced(len(rows), choosing.START_ROWS)])
+    fixed = kernels.resolve(kernel).fix(rows[evenly_spaced(len(rows), 2 * START_ROWS)])
     if not (isinstance(kernel, str) and fixed.stationary and hasattr(fixed, "gamma")):
         raise ValueError(
             "suggest compares widths of a kernel of the distance, given by its name: 'rbf', "
@@ -154,7 +145,7 @@ def suggest(
         check_consistent_length(rows, y)
         r, criterion, curve, gamma = by_target(fixed, rows, y, probe, rng)
     chosen = fixed.copy().set_params(gamma=gamma)
-    n_points, _ = choosing.enough_points(chosen, rows, r, rng)
+    n_points = choosing.enough_points(chosen, rows, r, rng)
     return Suggestion(kernel, gamma, r, n_points, scale, criterion, curve)
 
 

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn import get_config
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from kernelstream import kernels, landmarks, preimages, trackers
@@ -44,7 +43,6 @@ from kernelstream.estimators.passes import Passes, is_chunked, learn_blocks
 from kernelstream.estimators.until import Population, ProgressiveSampling
 from kernelstream.serialization import stored
 from kernelstream.serialization.part import check_count
-from kernelstream.stream import queries
 from kernelstream.stream.compress import compress
 from kernelstream.stream.remove import remove
 from kernelstream.stream.scaling import ColumnScales
@@ -240,8 +238,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         '99% confidence, from 16,384 rows drawn from 200,000'
         """
         require_rows(X)
-        sampling = None if until is None else ProgressiveSampling(until, confidence)
-        if sampling is not None and self._fit_until(X, sample_weight, sampling):
+        if until is not None and self._fit_until(X, sample_weight, until, confidence):
             return self
         blocks = Passes.blocks_of(X)
         if blocks is not None:
@@ -252,21 +249,21 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
             draft._warn_of_scales(rows.X)
             title = f"{type(self).__name__}.fit"
             with progress.shown(self.verbose, title, len(rows)):
-                draft._learn_rows(draft.new_stream(rows.X).learn_all, rows)
+                draft.set_stream(draft.new_stream(rows.X).learn_all(rows))
         self.report_progress()
         return self
 
-    def _fit_until(self, X: Any, sample_weight: Any, sampling: ProgressiveSampling) -> bool:
+    def _fit_until(self, X: Any, sample_weight: Any, until: float, confidence: float) -> bool:
         """``fit`` of as many rows as are needed; False: all of them are."""
+        sampling = ProgressiveSampling(until, confidence)
         if Passes.blocks_of(X) is not None and not is_chunked(X):
             raise ValueError(
                 "fit(until=...) draws rows by their number, and those of blocks and lazy frames "
                 "come one after the other: use an array or a frame in memory, or "
                 "np.load(path, mmap_mode='r')."
             )
-        rows = Population.of(X, sample_weight)
         with self.transaction() as draft:
-            found = sampling.fit(draft, rows)
+            found = sampling.fit(draft, Population.of(X, sample_weight))
             if found is not None:
                 draft.__dict__.update(found.__dict__)
         self.report_progress()
@@ -309,7 +306,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
             if len(rows):
                 if stream is None:
                     draft._warn_of_scales(rows.X)
-                draft._learn_rows((stream or draft.new_stream(rows.X)).learn, rows)
+                draft.set_stream((stream or draft.new_stream(rows.X)).learn(rows))
         self.report_progress()
         return self
 
@@ -348,7 +345,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         with self.transaction() as draft:
             rows, stream = draft._rows_to_learn(X, sample_weight)
             if stream is not None and len(rows):
-                draft._learn_rows(lambda rows: remove(stream, rows), rows)
+                draft.set_stream(remove(stream, rows))
         return self
 
     def learn_one(self, x: Any) -> Self:
@@ -374,30 +371,19 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
     # -- queries
 
     @at_one_moment
-    def transform(self, X: Any, n_components: int | float | None = None) -> Array:
+    def transform(self, X: Any) -> Array:
         """Scores of rows on the components.
 
         Parameters
         ----------
         X : array of shape (n, d), dense or CSR
-        n_components : int or float, optional
-            Scores on so many components, fewer or more than the model shows otherwise; a float is
-            a share of the variance. ``set_params(n_components=…)`` does it for good.
 
         Returns
         -------
         array of shape (n, r)
             In the type of X.
         """
-        shown = self.stream_.components
-        if n_components is not None:
-            if is_dressed(self):
-                raise ValueError(
-                    "transform(X, n_components=…) gives plain arrays, and set_output asks for "
-                    "named columns: use set_params(n_components=…) before transform(X)."
-                )
-            shown = self._showing(n_components).components
-        return self._query(shown.scores, X)
+        return self._query(self.stream_.components.scores, X)
 
     @at_one_moment
     def transform_one(self, x: Any) -> Array:
@@ -417,7 +403,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         state = stream.state
         current = stream.chain.tracker.kind == "sequential" or state is None or not state.n_rows
         shown = stream.components if current else stream.learned.components
-        return queries.in_pieces(stream, shown.scores, row)[0, :]
+        return stream.query(shown.scores, row)[0, :]
 
     @at_one_moment
     def inverse_transform(self, X: Any, return_report: bool = False) -> Any:
@@ -438,7 +424,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         """
         method = preimages.resolve(self.preimage, self.stream_.components.kernel)
         scores = inputs.given_scores(self.stream_, X)
-        report = queries.inputs_of(self.stream_, scores, method)
+        report = self.stream_.inverse_transform(scores, method)
         return report if return_report else report.X
 
     @at_one_moment
@@ -477,7 +463,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         """
         method = preimages.resolve(self.preimage, self.stream_.components.kernel)
         rows = inputs.query_rows(self.stream_, X, self, check_finite=False)
-        found = queries.fill(self.stream_, as_dense(rows), method, mask, loss)
+        found = self.stream_.repair(as_dense(rows), method, mask, loss)
         return found if return_report else like(found.X, rows, rows.dtype)
 
     @at_one_moment
@@ -509,9 +495,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         """
         shown, stream = self.stream_.components, self.stream_
         rows = as_dense(inputs.query_rows(stream, X, self))
-        scores = queries.in_pieces(stream, shown.scores, rows)
-        method = preimages.resolve(self.preimage, shown.kernel)
-        back = queries.inputs_of(stream, scores, method).X
+        back = stream.project(rows, preimages.resolve(self.preimage, shown.kernel))
         difference = to_float64(back) - to_float64(rows)
         return -float(namespace_of(difference).mean(difference**2))
 
@@ -717,9 +701,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         # Imported here: KernelPCA brings a tenth of a second of modules that few will need.
         from kernelstream.estimators.to_sklearn import to_sklearn
 
-        return to_sklearn(
-            self.stream_.components, queries.scaler_of(self.stream_), self.n_features_in_
-        )
+        return to_sklearn(self.stream_.components, self.stream_.units, self.n_features_in_)
 
     # -- inside
 
@@ -748,11 +730,13 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         >>> model = StreamingKernelPCA(10, random_state=0).fit(X)
         >>> model.set_params(n_components=3).transform(X).shape
         (300, 3)
-        >>> model.transform(X, n_components=5).shape
+        >>> model.set_params(n_components=5).transform(X).shape
         (300, 5)
         """
-        own = self.get_params(deep=False)
-        if "n_components" not in params or "n_components" not in own or self._stream is None:
+        if (
+            self._stream is None
+            or not {"n_components"} <= params.keys() & self.get_params(False).keys()
+        ):
             return super().set_params(**params)
         with self.transaction() as draft:
             shown = draft._showing(params["n_components"])
@@ -841,12 +825,6 @@ def block_of_one(x: Any) -> Any:
     if X.ndim != 2 or X.shape[0] != 1:
         raise ValueError(f"Expected one row, got an array of shape {np.shape(x)}.")
     return X
-
-
-def is_dressed(estimator: StreamingKernelPCA) -> bool:
-    """Whether scikit-learn puts what ``transform`` returns into a data frame."""
-    own = getattr(estimator, "_sklearn_output_config", {}).get("transform")
-    return (own or get_config()["transform_output"]) != "default"
 
 
 def checked_robust(

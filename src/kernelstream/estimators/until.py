@@ -17,9 +17,10 @@ from typing import Any, Protocol
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils import _safe_indexing
 
 from kernelstream.arrays.draws import uniforms
-from kernelstream.arrays.namespaces import is_foreign, is_sparse, take_rows
+from kernelstream.arrays.namespaces import take_rows
 from kernelstream.arrays.threads import cores
 from kernelstream.certificates import ConfidenceBounds
 from kernelstream.certificates.confidence import bounds_of_draws
@@ -31,7 +32,6 @@ from kernelstream.stream.stream import Stream
 
 FIRST = 16_384  # draws that judge at the first look; half as many are learned
 MOST_LEARNED = 2**17  # draws: more of them make a model of a few hundred points no better
-SKIPS = 0.25  # doublings that are tried although the bound would have to fall faster than its root
 MOST_WIDER = 1024  # rows that widen the span in which subspaces are judged
 Draw = Callable[[str, slice], Any]  # the draws of one purpose from one number to another
 
@@ -64,21 +64,13 @@ class Population:
     @classmethod
     def of(cls, X: Any, weights: Any) -> Population:
         """Rows that can be had by their number."""
-        if not hasattr(X, "shape"):
-            X = np.asarray(X)
-        X = inputs.collected(X)
-        if hasattr(X, "iloc"):  # of pandas
-            n, take = len(X), X.iloc.__getitem__
-        elif hasattr(X, "to_arrow"):  # of polars
-            n, take = len(X), X.__getitem__
-        elif hasattr(X, "column_names"):  # of Arrow
-            n, take = len(X), X.take
-        elif hasattr(X, "compute"):  # of Dask
-            n, take = X.shape[0], partial(taken_in_order, X)
-        elif is_sparse(X):
-            n, take = X.shape[0], X.tocsr().__getitem__
+        X = inputs.collected(X if hasattr(X, "shape") or hasattr(X, "collect") else np.asarray(X))
+        if hasattr(X, "compute"):  # of Dask
+            take = partial(taken_in_order, X)
         else:
-            n, take = X.shape[0], partial(take_rows, X) if is_foreign(X) else X.__getitem__
+            is_frame = hasattr(X, "columns") or hasattr(X, "column_names")
+            take = partial(_safe_indexing if is_frame else take_rows, X)
+        n = X.shape[0]
         if isinstance(n, float) or n is None:  # chunks of unknown length
             raise ValueError(
                 "fit(until=...) draws rows by their number, and this array does not know how many "
@@ -173,44 +165,38 @@ class ProgressiveSampling:
             draw = rows.draws(seed, {"learned": learned, "wider": wider, "judging": n})
             model = clone(estimator)
             rows.learn(model, draw("learned", slice(0, learned)))
-            span = self._span(model.stream_, partial(read_draws, rows, model, draw, "wider"), wider)
-            read = partial(read_draws, rows, model, draw, "judging")
-            bounds = bounds_of_draws(span, read, n, rows.n, self.confidence, look)
+
+            def read(purpose: str, at: slice, model: Any = model, draw: Draw = draw) -> Any:
+                """Draws as the kernel of the model sees them."""
+                return model.stream_.prepared(rows.checked(model, draw(purpose, at)))
+
+            span = self._span(model.stream_, partial(read, "wider"), wider)
+            read_judging = partial(read, "judging")
+            bounds = bounds_of_draws(span, read_judging, n, rows.n, self.confidence, look)
             if bounds.shortfall_bound <= until:
-                hold_bounds(model, bounds)
-                return model
+                return with_bounds(model, bounds)
             # At best the bound falls with the root of the draws: sizes below that are skipped.
             wanted = math.log2((bounds.shortfall_bound / until) ** 2)
-            n, look = n * 2 ** max(1, math.ceil(wanted - SKIPS)), look + 1
+            n, look = n * 2 ** max(1, round(wanted)), look + 1
 
     def _span(self, stream: Stream, read: Callable[[slice], Any], wider: int) -> AugmentedSpan:
         """The span in which the model is compared; rows widen it where the model misses much."""
         require_bounds(stream)
-        model = stream.certificate.model
-        assert model is not None
-        more = wider if residual_fraction(stream) > 0.5 * self.until else 1
+        model, state = stream.certificate.model, stream.begun
+        assert model is not None and state.observer is not None
+        missed = state.observer.ledger.missed / state.moments.weight
+        more = wider if missed > 0.5 * self.until * stream.components.total_variance else 1
         with cores():
             return AugmentedSpan.of(model, read(slice(0, more)))
 
 
-def hold_bounds(model: Any, bounds: ConfidenceBounds) -> None:
-    """Keep the bounds with the model that they are about."""
-    stream, observer = model.stream_, model.stream_.begun.observer
+def with_bounds(model: Any, bounds: ConfidenceBounds) -> Any:
+    """The model with the bounds that are about it."""
+    stream = model.stream_
     drawn = DrawnBounds(bounds, stream.n_rows, model.n_components_)
-    observed = replace(stream.begun, observer=replace(observer, drawn=drawn))
-    model._stream = stream.with_state(observed)
-
-
-def read_draws(rows: Draws, model: Any, draw: Draw, purpose: str, at: slice) -> Any:
-    """Draws as the kernel of a model sees them."""
-    return model.stream_.prepared(rows.checked(model, draw(purpose, at)))
-
-
-def residual_fraction(stream: Stream) -> float:
-    """The fraction of the variance of the learned rows outside of the span of the landmarks."""
-    observer, weight = stream.begun.observer, stream.begun.moments.weight
-    assert observer is not None
-    return observer.ledger.missed / weight / max(stream.components.total_variance, 1e-300)
+    observer = replace(stream.begun.observer, drawn=drawn)
+    model._stream = stream.with_state(replace(stream.begun, observer=observer))
+    return model
 
 
 def require_bounds(stream: Stream) -> None:

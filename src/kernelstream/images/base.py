@@ -79,7 +79,6 @@ class ImageModel(StreamEstimator):
             seed=self._seed(),
             certify=False,
             regress_inputs=regress_inputs,
-            early_signs=True,
         )
         return Stream.of(
             chain,

@@ -1,4 +1,4 @@
-"""Base of regression and classifier: targets, predictions, a pass for leave-one-out."""
+"""Base of regression and classifier: targets, predictions, choice of the strength."""
 
 from __future__ import annotations
 
@@ -19,11 +19,8 @@ from kernelstream import landmarks, trackers
 from kernelstream.arrays import Array, to_float64, to_host
 from kernelstream.estimators import KernelEstimator, at_one_moment, check_rows
 from kernelstream.regression.normal_equations import (
-    STEPS_LEFT_OUT,
-    UNEXPLAINED,
     NormalEquations,
     Prediction,
-    strongest_of_the_best,
 )
 from kernelstream.serialization import as_number
 from kernelstream.stream import Rows, Stream
@@ -43,8 +40,6 @@ class OnePassRidge(KernelEstimator):
     Centroids that are asked for by number or name stay where the first rows (in ``fit``: all rows)
     put them, unless old rows are forgotten: a weak ridge divides by variances so small that
     moments which were carried through a move of the points spoil them.
-
-    ``alpha="loo"`` is for ``fit`` alone, which reads the rows once more and keeps the strength.
     """
 
     def __init__(
@@ -72,21 +67,6 @@ class OnePassRidge(KernelEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    # What leave-one-out chose, and whether with an intercept; None where it was not asked for.
-    _left_out: tuple[float, bool] | None = None
-
-    def _check_restored(self) -> None:
-        chosen = self._left_out
-        sound = (
-            isinstance(chosen, tuple)
-            and len(chosen) == 2
-            and isinstance(chosen[0], float)
-            and 0.0 <= chosen[0] < math.inf
-            and isinstance(chosen[1], bool)
-        )
-        if chosen is not None and not sound:
-            raise ValueError(f"a strength of the ridge of {chosen!r}")
-
     def _n_targets(self) -> int:
         """Columns of the targets that were learned or that wait."""
         stream = self.stream_
@@ -102,17 +82,6 @@ class OnePassRidge(KernelEstimator):
         """Whether the library chooses how centroids behave, and keeps them where they are."""
         chosen_here = not isinstance(self.basis, landmarks.LandmarkStrategy)
         return chosen_here and isinstance(basis, landmarks.Centroids) and self.forgetting == 1.0
-
-    def set_stream(self, stream: Stream) -> None:
-        """Let this estimator go on from another stream: what was chosen for it is forgotten.
-
-        Parameters
-        ----------
-        stream : Stream
-            The stream that replaces the present one.
-        """
-        super().set_stream(stream)
-        self._left_out = None
 
     def new_stream(self, X: Array) -> Stream:
         """A stream for rows like X with the parameters of this estimator, which are checked.
@@ -132,11 +101,7 @@ class OnePassRidge(KernelEstimator):
                 "gamma='auto' reconstructs rows and knows no targets: for a regression compare "
                 "widths with GridSearchCV, or take that of kernelstream.suggest(X, y)."
             )
-        if checked_alpha(self.alpha) == "loo" and self.forgetting != 1.0:
-            raise ValueError(
-                f"alpha='loo' counts all rows alike, and forgetting={self.forgetting} does not: "
-                "use alpha='gcv', or forgetting=1.0."
-            )
+        checked_alpha(self.alpha)
         basis = landmarks.resolve(self.basis)
         if self._stays(basis):
             basis = landmarks.resolve(clone(basis).set_params(follows=False))
@@ -159,11 +124,6 @@ class OnePassRidge(KernelEstimator):
         on_bad_rows: str = "error",
     ) -> Self:
         """Fold rows with their targets (n, t), or change nothing."""
-        if not anew and checked_alpha(self.alpha) == "loo":
-            raise ValueError(
-                "alpha='loo' leaves out one row after the other, and a stream has no rows to go "
-                "back to: use fit, or alpha='gcv', which needs only what a stream keeps."
-            )
         check_consistent_length(X, targets)
         # Rows of weight zero, and bad ones, are left out.
         rows, stream = self._rows_to_learn(X, sample_weight, on_bad_rows, targets, anew)
@@ -172,13 +132,9 @@ class OnePassRidge(KernelEstimator):
         if stream is not None:
             require_same_columns(stream, targets.shape[1])
         if anew:
-            learned = self._learn_from_all(rows)
+            self.set_stream(self._learn_from_all(rows))
         else:
-            learned = (stream or self.new_stream(rows.X)).learn(rows)
-        self.set_stream(learned)
-        if anew and checked_alpha(self.alpha) == "loo":
-            intercept = bool(self.fit_intercept)
-            self._left_out = (left_out_strength(learned, rows, intercept), intercept)
+            self.set_stream((stream or self.new_stream(rows.X)).learn(rows))
         return self
 
     def _learn_from_all(self, rows: Rows) -> Stream:
@@ -196,28 +152,6 @@ class OnePassRidge(KernelEstimator):
     def _predict(self, X: Any) -> Array:
         """Predictions (n, t) of rows, in their type."""
         return self._query(solution_of(self).predict, X)
-
-    def _strength(self) -> float | None:
-        """A number, or None: by generalised cross-validation."""
-        alpha = checked_alpha(self.alpha)
-        if alpha != "loo":
-            return None if alpha == "gcv" else float(alpha)
-        if self._left_out is None or self._left_out[1] != bool(self.fit_intercept):
-            raise ValueError(
-                "alpha='loo' was set after the rows had gone: call fit again, or use alpha='gcv', "
-                "which needs only what was kept."
-            )
-        return self._left_out[0]
-
-    @at_one_moment
-    def merge(self, other: KernelEstimator) -> Self:
-        """A new model of the rows that both have seen, with the parameters of this one."""
-        if checked_alpha(self.alpha) == "loo":
-            raise ValueError(
-                "alpha='loo' needs the rows of both models, which are gone: set alpha to 'gcv' or "
-                "to a number (alpha_ is the one in use) and merge then."
-            )
-        return super().merge(other)
 
     @property
     @at_one_moment
@@ -307,8 +241,9 @@ def targets_of(estimator: OnePassRidge, y: Any) -> np.ndarray:
 def solution_of(estimator: OnePassRidge) -> Regression:
     """The regression of all rows seen; computed once for a stream and a strength."""
     stream = estimator.stream_
-    wanted = (estimator._strength(), bool(estimator.fit_intercept))
-    if wanted[0] is None and wanted not in stream.solutions:
+    alpha = checked_alpha(estimator.alpha)
+    wanted = (None if alpha == "gcv" else alpha, bool(estimator.fit_intercept))
+    if alpha == "gcv" and wanted not in stream.solutions:
         warn_of_light_rows(stream)
     return stream.solved(wanted, lambda: solve(stream, *wanted))
 
@@ -375,26 +310,9 @@ def warn_of_light_rows(stream: Stream) -> None:
         warnings.warn(
             f"alpha='gcv' counts weights as rows, and {n} rows weigh {weight:.3g} together: too "
             "strong a ridge may be chosen. Scale the weights to a mean of 1, or give alpha as a "
-            "number, or as 'loo' in fit.",
+            "number.",
             stacklevel=5,
         )
-
-
-def left_out_strength(stream: Stream, rows: Rows, center: bool) -> float:
-    """The largest strength whose leave-one-out error is as good as the best: one more pass."""
-    chain, state = stream.chain, stream.begun
-    assert state.targets is not None
-    equations = NormalEquations.of(state.moments, state.tracker.scatter, state.targets, center)
-    grid = equations.strengths(STEPS_LEFT_OUT)
-    there = float(np.sum(to_host(equations.target_variance) > 0))
-    error = np.zeros(len(grid))
-    for start in range(0, len(rows) if len(grid) else 0, stream.batch_size):
-        block = rows[start : start + stream.batch_size].canonical()
-        X, weights, targets = stream.block(block)
-        assert targets is not None
-        Z = chain.basis.coordinates(chain.kernel, state.basis, X)
-        error += equations.leave_one_out(Z, targets, weights, grid)
-    return strongest_of_the_best(grid, np.maximum(error / equations.weight, UNEXPLAINED * there))
 
 
 def checked_intercept(fit_intercept: Any) -> bool:
@@ -404,13 +322,13 @@ def checked_intercept(fit_intercept: Any) -> bool:
     return bool(fit_intercept)
 
 
-def checked_alpha(alpha: Any) -> float | str:
-    """A strength as a number, ``"gcv"`` or ``"loo"``, or an error in words."""
-    if isinstance(alpha, str) and alpha in ("gcv", "loo"):
+def checked_alpha(alpha: Any) -> Any:
+    """A strength as a number, or "gcv"; anything else raises an error."""
+    if isinstance(alpha, str) and alpha == "gcv":
         return alpha
     if 0.0 <= as_number(alpha) < math.inf:
         return float(alpha)
     raise ValueError(
-        "alpha must be a number that is not negative, 'gcv' to choose it by generalised "
-        f"cross-validation, or 'loo' by leave-one-out (in fit); got {alpha!r}."
+        "alpha must be a number that is not negative, or 'gcv' to choose it by generalised "
+        f"cross-validation; got {alpha!r}."
     )

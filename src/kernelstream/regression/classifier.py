@@ -25,9 +25,9 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
 
     Parameters
     ----------
-    alpha : float, "gcv" or "loo"
-        Strength of the ridge; ``"gcv"`` chooses it by generalised cross-validation, ``"loo"`` by
-        leave-one-out (``fit`` only), both by the squared error of the columns.
+    alpha : float or "gcv"
+        Strength of the ridge; ``"gcv"`` chooses it by generalised cross-validation of the squared
+        error of the columns.
     kernel : str, Kernel or callable
         As in :class:`StreamingKernelPCA`.
     gamma : float, str or None
@@ -70,10 +70,9 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
     True
     """
 
-    _also_saved = ("classes_", "_left_out")
+    _also_saved = ("classes_",)
 
     def _check_restored(self) -> None:
-        super()._check_restored()
         labels = getattr(self, "classes_", np.zeros(0))
         in_order = (
             labels.ndim == 1 and len(labels) > 1 and np.array_equal(np.unique(labels), labels)

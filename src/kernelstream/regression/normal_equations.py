@@ -1,9 +1,8 @@
-"""Normal equations: ridge coefficients; choice of the ridge strength by GCV or leave-one-out.
+"""Normal equations: ridge coefficients; choice of the ridge strength by cross-validation (GCV).
 
 Everything is a function of the moments that a stream keeps: the weight W, the sums of z and y, the
 scatter Σ w z zᵀ and the cross moments Σ w z yᵀ. No row is needed again, so any strength can be
-tried after the stream has passed. The exception is leave-one-out: moments know the mean of the
-leverages of the rows and no single one, so it reads the rows once more.
+tried after the stream has passed.
 """
 
 from __future__ import annotations
@@ -14,15 +13,12 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from kernelstream import trackers
-from kernelstream.arrays import Array, like, symmetric_eigen, to_float64, to_host
+from kernelstream.arrays import Array, like, symmetric_eigen, to_host
 
 # Directions whose variance is below this share of the largest are rounding, not data.
 NOTHING = 1e-13
 # Strengths that cross-validation looks at, as shares of the largest variance of a direction.
 WEAKEST, STRONGEST, STEPS = 1e-12, 1e2, 113
-STEPS_LEFT_OUT = 57  # four a decade: each costs a prediction of every row
-# 1 − leverage below this is rounding, and so is the row's error without it.
-LEVERAGE_LEFT = 1e-7
 # Degrees of freedom that must be left, as a share of the rows: below, the criterion is a quotient
 # of two roundings. Strengths whose criterion is this near to the best are as good as it.
 FREEDOM_LEFT, AS_GOOD = 1e-4, 1e-3
@@ -106,45 +102,15 @@ class NormalEquations:
             value = n * n * left / (n - freedom) ** 2
         return np.where(n - freedom > FREEDOM_LEFT * n, value, np.inf)
 
-    def leave_one_out(
-        self, Z: Array, Y: Array, weights: np.ndarray | None, alphas: np.ndarray
-    ) -> np.ndarray:
-        """``Σ w |y − f₋(x)|²`` over some rows for each strength, f₋ learned from all but the row.
-
-        By the leverage of the row, ``h = w (1/W + Σ v²/(Wλ + α))`` with v = Uᵀ(z − μ), its error
-        without it is ``(y − f(x))/(1 − h)``: nothing is learned anew. Infinite where some h all
-        but reaches 1. In units of the variance of each target.
-        """
-        xp = array_namespace(self.values)
-        V = (to_float64(Z) - self.mean[None, :]) @ self.vectors
-        w = np.ones(int(Z.shape[0])) if weights is None else weights
-        kept = self.values > NOTHING * float(self.values[0])
-        V = xp.where(kept[None, :], V, 0.0 * V)
-        safe = xp.where(kept, self.values, xp.ones_like(self.values))
-        due = to_float64(Y) - self.target_mean[None, :]
-        varies = self.target_variance > 0
-        unit = xp.where(varies, self.target_variance, xp.ones_like(self.target_variance))
-        share = xp.astype(varies, due.dtype) / unit
-        found = np.zeros(len(alphas))
-        for i, alpha in enumerate(alphas):
-            shrunk = safe + float(alpha) / self.weight
-            leverage = to_host((V * V) @ (1.0 / (shrunk * self.weight)))
-            left = 1.0 - w * (leverage + float(self.centred) / self.weight)
-            errors = due - V @ (self.moments / shrunk[:, None])
-            squared = to_host(errors**2 @ share)
-            some = np.min(left, initial=1.0) > LEVERAGE_LEFT
-            found[i] = np.sum(w * squared / left**2) if some else np.inf
-        return found
-
-    def strengths(self, steps: int) -> np.ndarray:
-        """Strengths to look at, ascending; none where no coordinate varies."""
-        largest = float(self.values[0]) if self.values.shape[0] else 0.0
-        grid = np.geomspace(WEAKEST, STRONGEST, steps) * largest * self.weight
-        return grid if largest > 0.0 else grid[:0]
-
     def best_strength(self) -> float:
-        """The largest strength whose generalised cross-validation is as good as the best."""
-        grid = self.strengths(STEPS)
+        """The largest strength whose generalised cross-validation is as good as the best.
+
+        0 where no coordinate varies.
+        """
+        largest = float(self.values[0]) if self.values.shape[0] else 0.0
+        if not largest > 0.0:
+            return 0.0
+        grid = np.geomspace(WEAKEST, STRONGEST, STEPS) * largest * self.weight
         criterion = self.generalised_cross_validation(grid)
         return strongest_of_the_best(*this_side_of_the_hill(grid, criterion))
 
@@ -165,9 +131,7 @@ def this_side_of_the_hill(grid: np.ndarray, criterion: np.ndarray) -> tuple[np.n
 
 
 def strongest_of_the_best(grid: np.ndarray, criterion: np.ndarray) -> float:
-    """The largest strength whose criterion is as good as the best; 0 where there is none."""
-    if len(grid) == 0:
-        return 0.0
+    """The largest strength whose criterion is as good as the best."""
     known = criterion[np.isfinite(criterion)]  # not where a strength, or what it leaves, overflows
     if len(known) == 0:
         return float(grid[-1])

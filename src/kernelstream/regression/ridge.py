@@ -25,13 +25,11 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
 
     Parameters
     ----------
-    alpha : float, "gcv" or "loo"
+    alpha : float or "gcv"
         Strength: ``Σ w |y − f(x)|² + alpha |f|²`` is minimised, as in
         ``sklearn.kernel_ridge.KernelRidge``. ``"gcv"`` takes the strength of least generalised
-        cross-validation, computed from the moments; with fewer than about two rows a point it is
-        less reliable than ``"loo"``. ``"loo"`` takes that of least leave-one-out error, exactly, as
-        ``sklearn.linear_model.RidgeCV`` does on the same features: ``fit`` reads the rows once
-        more, in blocks, and a stream cannot.
+        cross-validation, computed from the moments; with fewer than about two rows a point it may
+        choose too weak a ridge.
     kernel : str, Kernel or callable
         As in :class:`StreamingKernelPCA`.
     gamma : float, str or None
@@ -68,8 +66,7 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
     With ``basis="everything"``, ``fit_intercept=False`` and a number as ``alpha`` this is
     ``sklearn.kernel_ridge.KernelRidge``, but for rows that add next to nothing to the span of the
     others and are left out: a very weak ridge notices that. Weights count rows: for ``"gcv"`` the
-    number of rows is the sum of the weights (which should not be normalised to one, therefore);
-    ``"loo"`` leaves out a row together with its weight.
+    number of rows is the sum of the weights (which should not be normalised to one, therefore).
     ``fit`` chooses the basis from all rows, then passes over them for the moments;
     ``partial_fit`` is strictly one pass.
 
@@ -87,10 +84,9 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
     1.0
     """
 
-    _also_saved = ("_flat", "_left_out")
+    _also_saved = ("_flat",)
 
     def _check_restored(self) -> None:
-        super()._check_restored()
         if type(getattr(self, "_flat", None)) is not bool:
             raise ValueError("a regression that does not know the shape of its targets")
         if self._flat and self._n_targets() != 1:

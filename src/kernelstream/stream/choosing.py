@@ -18,21 +18,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kernelstream.arrays.draws import evenly_spaced
+from kernelstream.arrays.draws import evenly_spaced, generator
 from kernelstream.arrays.namespaces import Array, as_dense, take_rows, to_float64, to_host
 from kernelstream.kernels import Kernel
-from kernelstream.landmarks.nystroem import Span, factorise
+from kernelstream.landmarks.nystroem import factorise
 from kernelstream.landmarks.optimized.kmeans import kmeans
 from kernelstream.landmarks.optimized.polish import EVALUATIONS, STEPS, Sampled, polish
 from kernelstream.stream.components import NO_VARIANCE
 from kernelstream.stream.gram import exact_components, exact_variances
 
-START_ROWS = 1000  # of a stream before anything is chosen
+if TYPE_CHECKING:
+    from kernelstream.stream.step import Chain
+
 LEARNED, HELD_BACK = 600, 300  # rows with which widths are compared
 FACTORS = tuple(2.0**k for k in range(-6, 6))  # of the median's gamma: from wide to narrow
 MOST_FACTORS = 24  # a grid is widened up to here: 2^24 of bandwidths is far beyond any data
@@ -162,61 +164,38 @@ def parallel_analysis(
     return max(1, min(r, MOST_COMPONENTS, len(rows) - 1)), found, chance
 
 
-def enough_points(
-    kernel: Kernel, X: Array, r: int, rng: np.random.Generator
-) -> tuple[int, list[tuple[int, float]]]:
-    """The number of points that miss little of the first r components, and the shares missed.
+def enough_points(kernel: Kernel, X: Array, r: int, rng: np.random.Generator) -> int:
+    """The number of points that miss little of each of the first r components.
 
     Where as many points as there are rows would do, so many are taken: nothing is missed then.
     """
     rows = rows_for(X, PLACED)
-    exact = np.maximum(exact_variances(kernel.gram(rows), True)[:r], np.finfo(float).tiny)
-    tried: list[tuple[int, float]] = []
+    exact = exact_variances(kernel.gram(rows), True)[:r]
+    exact = exact[exact > NO_VARIANCE * exact[0]]
     m = max(FEWEST_POINTS, 2 ** math.ceil(math.log2(max(r, 1))))
-    while True:
+    while m < len(rows):
         sampled = Sampled.of(kernel, rows, None, rng)
         points = kmeans(sampled.seen, m, STEPS, rng)
         points = polish(kernel, points, sampled, r, EVALUATIONS)
         span = factorise(kernel, sampled.beside(points))
-        held = np.zeros(len(exact))
-        found = variances_in(kernel, span, sampled)[:r]
-        held[: len(found)] = found
-        there = exact > NO_VARIANCE * exact[0]
-        tried.append((m, float(np.max(1.0 - held[there] / exact[there], initial=0.0))))
-        if tried[-1][1] <= MISSED or 2 * m > MOST_POINTS:
-            return m, tried
+        Z = to_host(to_float64(span.coordinates(kernel, sampled.rows)))
+        held = np.linalg.eigvalsh(np.atleast_2d(np.cov(Z.T, bias=True)))[::-1]
+        held = np.pad(held, (0, len(exact)))[: len(exact)]
+        if np.all(held >= (1.0 - MISSED) * exact) or 2 * m > MOST_POINTS:
+            break
         m *= 2
-        if m >= len(rows):
-            return m, [*tried, (m, 0.0)]
+    return m
 
 
-def variances_in(kernel: Kernel, span: Span, sampled: Sampled) -> np.ndarray:
-    """Variances of sampled rows along their components in a span, the largest first."""
-    Z = to_host(to_float64(span.coordinates(kernel, sampled.rows)))
-    weights = np.ones(len(Z)) if sampled.weights is None else sampled.weights
-    about = Z - np.average(Z, axis=0, weights=weights)
-    values = np.linalg.eigvalsh((about.T * weights) @ about / weights.sum())
-    return np.maximum(values[::-1], 0.0)
-
-
-def choose(
-    auto: tuple[str, ...],
-    kernel: Kernel,
-    X: Array,
-    n_components: Any,
-    center: bool,
-    rng: np.random.Generator,
-) -> dict[str, Any]:
-    """What was asked for among ``gamma``, ``components`` and ``points``, as numbers."""
-    chosen: dict[str, Any] = {}
-    r = n_components if isinstance(n_components, int) else USUAL_COMPONENTS
-    if "gamma" in auto:
-        gamma = compare_widths(kernel, X, r, rng).gamma
-        kernel = kernel.copy().set_params(gamma=gamma)
-        chosen["gamma"] = gamma
-    if "components" in auto:
-        r, _, _ = parallel_analysis(kernel, X, center, rng)
-        chosen["components"] = r
-    if "points" in auto:
-        chosen["points"] = enough_points(kernel, X, r, rng)[0]
-    return chosen
+def choose(chain: Chain, X: Array) -> Chain:
+    """The chain with numbers for what is "auto", from rows in the units of the kernel."""
+    rng = generator(chain.seed, "choice")
+    kernel, basis, r = chain.kernel, chain.basis, chain.n_components
+    usual = r if isinstance(r, int) else USUAL_COMPONENTS
+    if "gamma" in chain.auto:
+        kernel = kernel.copy().set_params(gamma=compare_widths(kernel, X, usual, rng).gamma)
+    if "components" in chain.auto:
+        r = usual = parallel_analysis(kernel, X, chain.center, rng)[0]
+    if "points" in chain.auto:
+        basis = basis.copy().set_params(n_points=enough_points(kernel, X, usual, rng))
+    return replace(chain, kernel=kernel, basis=basis, n_components=r, auto=())

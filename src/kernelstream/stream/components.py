@@ -10,8 +10,10 @@ import numpy as np
 
 from kernelstream.arrays.namespaces import (
     Array,
+    canonical_signs,
     cast,
     dtype_name,
+    like,
     namespace_of,
     padded,
     row_norms_squared,
@@ -21,12 +23,11 @@ from kernelstream.arrays.namespaces import (
 from kernelstream.arrays.threads import cores
 from kernelstream.kernels import Kernel
 from kernelstream.kernels.rounding import moved_in_float32
-from kernelstream.landmarks import LandmarkStrategy, Span
+from kernelstream.landmarks import Clock, LandmarkStrategy, Span
 from kernelstream.landmarks.base import Correction, KeptCorrection
 from kernelstream.landmarks.fixed import FixedState
 from kernelstream.serialization import stored
 from kernelstream.serialization.part import Value
-from kernelstream.stream import signs
 from kernelstream.stream.state import State
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 VISIBLE = 1e-3  # share of its deviation by which rounding may move a score
 NO_VARIANCE = 1e-12  # variance of a component, relative to the first, that is rounding only
+KEEPS_SIGN = 0.7  # a component keeps its sign while its cosine to the reference is above this
 
 
 @dataclass(frozen=True)
@@ -56,8 +58,6 @@ class Components:
         The landmark strategy.
     basis_state : object
         State of the landmark strategy.
-    span : Span or None
-        The landmarks with their factor; None for explicit features.
     vectors : array of shape (q, r)
         Unit vectors: the components in coordinates.
     variances : array of shape (r,)
@@ -77,7 +77,6 @@ class Components:
     kernel: Kernel
     basis: LandmarkStrategy
     basis_state: Any
-    span: Span
     vectors: Array  # (q, r) unit vectors, the components in coordinates
     variances: Array  # (r,)
     mean: Array  # (q,)
@@ -85,6 +84,11 @@ class Components:
     weight: float
     orthonormal: bool  # whether the vectors are at right angles (those of sequential rules tend to)
     inputs: InputMoments | None = None  # for the regression of the rows on their scores
+
+    @property
+    def span(self) -> Span:
+        """The landmarks with their factor."""
+        return self.basis_state.span
 
     @cached_property
     def lift(self) -> Array:
@@ -256,6 +260,16 @@ class Learned(Value):
         return self.state
 
     @cached_property
+    def updated(self) -> State | None:
+        """The state for a query: the landmarks are updated if they no longer suit the rows."""
+        chain, state = self.chain, self.state
+        if state is None:
+            return None
+        clock = Clock(chain.seed, state.n_rows, query=True)
+        change = chain.basis.revise(chain.kernel, state.basis, clock)
+        return state if change is None else chain.rebase(state, *change)
+
+    @cached_property
     def components(self) -> Components:
         """The components of a state, as many as were asked for."""
         chain, state = self.chain, self._state()
@@ -276,7 +290,6 @@ class Learned(Value):
             kernel=chain.kernel,
             basis=chain.basis,
             basis_state=state.basis,
-            span=state.basis.span,
             vectors=vectors,
             variances=values,
             mean=mean,
@@ -328,7 +341,7 @@ class Learned(Value):
             return values, vectors, mean
         if isinstance(chain.n_components, int):
             values, vectors = values[: chain.n_components], vectors[:, : chain.n_components]
-        return values, signs.oriented(chain, state, vectors, mean, state.signs), mean
+        return values, oriented(chain, state, vectors, mean, state.signs), mean
 
 
 def n_shown(n_components: int | float | None, values: np.ndarray, total: float) -> int:
@@ -349,6 +362,37 @@ def chosen(values: Array, vectors: Array, r: int) -> tuple[Array, Array]:
     xp = namespace_of(values)
     real = xp.astype(values > NO_VARIANCE * values[:1], vectors.dtype)
     return padded(values * real, (r,)), padded(vectors * real[None, :], (int(vectors.shape[0]), r))
+
+
+def oriented(
+    chain: Chain, state: State, vectors: Array, mean: Array, reference: Array | None
+) -> Array:
+    """Columns with the sign of the reference component that they are near to.
+
+    Where none is near, the largest score of a landmark becomes positive. It is computed only if one
+    of the first components needs it.
+    """
+    signs = agreement(vectors, reference)
+    undecided = to_host(signs) == 0
+    r = chain.n_components
+    if not undecided[: r if isinstance(r, int) else None].any():
+        return vectors * (signs + like(undecided, signs, signs.dtype))[None, :]
+    span = state.basis.span
+    scores = span.gram(chain.kernel) @ (span.factor @ vectors) - (mean @ vectors)[None, :]
+    return vectors * namespace_of(signs).where(signs == 0, canonical_signs(scores), signs)[None, :]
+
+
+def agreement(vectors: Array, reference: Array | None) -> Array:
+    """+1 or −1 where a column is near a reference component or its opposite, else 0."""
+    xp = namespace_of(vectors)
+    undecided = like(np.zeros(int(vectors.shape[1])), vectors)
+    if reference is None or reference.shape[1] == 0 or vectors.shape[1] == 0:
+        return undecided
+    reference = padded(reference, (int(vectors.shape[0]), int(reference.shape[1])))
+    cosines = xp.matrix_transpose(reference) @ vectors
+    ones = xp.ones_like(undecided)
+    flip = xp.where(xp.max(cosines, axis=0) > KEEPS_SIGN, ones, undecided)
+    return xp.where(xp.min(cosines, axis=0) < -KEEPS_SIGN, -ones, flip)
 
 
 def lift(vectors: Array) -> Array:

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kernelstream.arrays.draws import generator
-from kernelstream.arrays.namespaces import all_finite
 from kernelstream.arrays.threads import cores
 from kernelstream.certificates.sample import NAMING_ROWS, AuditSample
 from kernelstream.landmarks import Start
 from kernelstream.landmarks.nystroem import transition
 from kernelstream.landmarks.sample import UniformSample
 from kernelstream.stream import signs
-from kernelstream.stream.buffer import Buffer
 from kernelstream.stream.robust import RobustWeights
-from kernelstream.stream.state import Rows
+from kernelstream.stream.state import Buffer, Rows
 from kernelstream.stream.step import forget
 
 if TYPE_CHECKING:
@@ -49,14 +46,14 @@ def _learn_all(stream: Stream, rows: Rows) -> Stream:
     chain = stream.chain
     in_order = chain.basis.kind in ("growing", "reduced")
     # A sample of all rows has gross errors in it: a robust stream weights them in a first pass.
-    if wants_second_pass(stream) and not (in_order or chain.robust):
+    if stream.wants_second_pass and not (in_order or chain.robust):
         begun = with_sampled_landmarks(stream, rows)
         if begun is not None:
             return take_signs(fold_in_one_pass(begun, rows))
     order = np.arange(n) if in_order else generator(chain.seed, "order").permutation(n)
     stream = stream.start(rows.take(order[: stream.start_rows]), rows).without_signs()
-    if not wants_second_pass(stream):
-        return take_signs(filled_by_all(stream, rows, lambda begun: begun.fold(rows)))
+    if not stream.wants_second_pass:
+        return take_signs(stream.fold(rows))
     if chain.tracker.forgetting != 1.0:
         order = np.arange(n)  # the last rows are those that count
     # The first pass only looks for points: it learns no targets.
@@ -72,8 +69,6 @@ def fold_in_one_pass(stream: Stream, rows: Rows) -> Stream:
     """Fold rows that are all at hand in a basis that stays: in blocks as long as is fast."""
     longer = 2 ** int(math.log2(max(1, PASS_NUMBERS // stream.chain.basis.size)))
     size = max(stream.batch_size, longer)
-    if stream.fills and stream.scaler.model is not None:  # of a first pass
-        return stream.fold(rows, frozen=True, size=size)
     sample, observer = sample_of_all(stream, rows), stream.begun.observer
     if sample is not None and observer is not None:
         unsampled = replace(stream.begun, observer=observer.without_sample())
@@ -81,7 +76,7 @@ def fold_in_one_pass(stream: Stream, rows: Rows) -> Stream:
         assert found.begun.observer is not None
         observer = replace(found.begun.observer, sample=sample)
         return found.with_state(replace(found.begun, observer=observer))
-    return filled_by_all(stream, rows, lambda begun: begun.fold(rows, frozen=True, size=size))
+    return stream.fold(rows, frozen=True, size=size)
 
 
 def sample_of_all(stream: Stream, rows: Rows) -> AuditSample | None:
@@ -96,19 +91,10 @@ def sample_of_all(stream: Stream, rows: Rows) -> AuditSample | None:
     plain = isinstance(rows.X, np.ndarray) and stream.device is None and not stream.fills
     if audit is None or state.judge is not None or not plain or not math.isfinite(limit):
         return None
-    clock = forget(chain.tracker.forgetting, 1, None, chain.seed, 0)[0]
+    clock = forget(chain.tracker.forgetting, rows[:1], chain.seed, 0)[0]
     audit = audit.named_by(stream.prepared(rows.X[:NAMING_ROWS, :]))
     audit = audit.offer_all((rows.X,), rows.weights, clock)
     return replace(audit, rows=(stream.prepared(audit.rows[0]),))
-
-
-def filled_by_all(stream: Stream, rows: Rows, fold: Callable[[Stream], Stream]) -> Stream:
-    """The rows folded; what all of them say fills the gaps of each, in one pass more."""
-    found = fold(stream)
-    if not stream.fills:
-        return found
-    found = found.filling_anew()
-    return found if all_finite(rows.X) else fold(replace(stream, scaler=found.scaler))
 
 
 def with_sampled_landmarks(stream: Stream, rows: Rows) -> Stream | None:
@@ -118,7 +104,7 @@ def with_sampled_landmarks(stream: Stream, rows: Rows) -> Stream | None:
     among the rest, which a first pass finds.
     """
     chain, n = stream.chain, len(rows)
-    clock, faded = forget(chain.tracker.forgetting, n, rows.weights, chain.seed, 0)
+    clock, faded = forget(chain.tracker.forgetting, rows, chain.seed, 0)
     empty = UniformSample(chain.basis.start_rows(of_all=True))
     sample = empty.offer_all((rows.X,), faded, clock)
     drawn = Rows(sample.held()[0], sample.stands_for()).canonical()
@@ -130,23 +116,17 @@ def with_sampled_landmarks(stream: Stream, rows: Rows) -> Stream | None:
     return stream.with_state(state).without_signs()
 
 
-def wants_second_pass(stream: Stream) -> bool:
-    """Whether statistics gathered in the finished basis would differ from those of one pass."""
-    chain = stream.chain
-    return chain.basis.kind in ("adaptive", "growing") and chain.tracker.kind != "sequential"
-
-
 def begin_first_pass(stream: Stream) -> Stream:
     """The stream that looks for points, and gathers nothing that a second pass gathers again.
 
-    Unless that has a use before: gaps are filled by it, and rows judged.
+    Except for a robust stream, which evaluates its rows by what it has learned.
     """
-    only_points = wants_second_pass(stream) and not (stream.fills or stream.chain.robust)
+    only_points = stream.wants_second_pass and not stream.chain.robust
     same = stream.chain.only_points == only_points
     return stream if same else stream.with_chain(only_points=only_points)
 
 
-def share_of_first_pass(stream: Stream) -> float:
+def first_pass_fraction(stream: Stream) -> float:
     """About how much of the time of two passes the first one takes."""
     chain, state = stream.chain, stream.state
     drawing = chain.only_points and chain.basis.kind == "adaptive"
@@ -156,7 +136,7 @@ def share_of_first_pass(stream: Stream) -> float:
 def begin_second_pass(stream: Stream) -> Stream:
     """The finished basis, with no statistics yet: what a second pass over the rows begins with."""
     with cores():
-        before = stream.caught_up.filling_anew()
+        before = stream.caught_up
         stream = with_final_landmarks(before).with_chain(only_points=False).blank()
     judged = replace(stream.begun, judge=judge_of(before, stream))
     return stream.with_state(judged).without_signs()
@@ -185,7 +165,7 @@ def with_final_landmarks(stream: Stream) -> Stream:
     return stream.with_state(replace(state, basis=basis))
 
 
-def end_second_pass(stream: Stream) -> Stream:
+def finish(stream: Stream) -> Stream:
     """The stream after the last row of a second pass, as ``learn_all`` leaves it."""
     if len(stream.waiting):
         rows = stream.waiting.join()

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernelstream.arrays.namespaces import canonical_signs, symmetric_eigen
-
-_NO_VARIANCE = 1e-12  # of a component, relative to the first: rounding only
+from kernelstream.stream.components import NO_VARIANCE
 
 
 def weighted_centering(weights: np.ndarray, center: bool) -> np.ndarray:
@@ -58,7 +57,7 @@ def exact_components(
     weights = weights / weights.sum()
     H = weighted_centering(weights, center)
     values, vectors = symmetric_eigen(H @ K @ H.T)
-    real = values > _NO_VARIANCE * max(values[0], np.finfo(float).tiny)
+    real = values > NO_VARIANCE * max(values[0], np.finfo(float).tiny)
     A = H.T @ (vectors[:, real][:, :kept] / np.sqrt(values[real][:kept])[None, :])
     scores = K @ A
     offset = weights @ scores if center else np.zeros(A.shape[1])

@@ -8,7 +8,8 @@ their index: the same rows in the same order hold back the same, however they ar
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
@@ -22,7 +23,6 @@ from kernelstream.stream.state import Rows
 if TYPE_CHECKING:
     from kernelstream.stream.stream import Stream
 
-LARGEST_SHARE = 0.25  # of few rows no more are held back
 GOLDEN = 0x9E3779B97F4A7C15  # 2⁶⁴ over the golden ratio: its multiples spread most evenly
 SPENT = 1e-4  # weight at which a row that is forgotten is dropped
 
@@ -40,6 +40,7 @@ class Share:
     share: float
     fewest: int
     most: int
+    largest: float = 0.25  # fraction of few rows
 
     def of(self, n_rows: np.ndarray | float, memory: float = math.inf) -> np.ndarray:
         """The share of a stream of so many rows that is held back.
@@ -47,7 +48,7 @@ class Share:
         ``memory`` is the number of rows that count where old ones are forgotten.
         """
         n = np.minimum(np.maximum(n_rows, 1.0), memory)
-        return np.minimum(LARGEST_SHARE, np.clip(self.share * n, self.fewest, self.most) / n)
+        return np.minimum(self.largest, np.clip(self.share * n, self.fewest, self.most) / n)
 
 
 @stored
@@ -118,36 +119,34 @@ class HeldBack(Value):
         index = np.arange(first, first + count, dtype=np.uint64)
         return (start + index * np.uint64(GOLDEN)) / 2.0**64
 
-    def choose(
-        self, n: int, seed: int, memory: float, at_once: bool = False, share: Share = ROWS
-    ) -> np.ndarray:
-        """Which of the next n rows are held back; the first row of a stream never is.
-
-        A row of a stream has to be decided on when it comes. Where all rows are at hand
-        (``at_once``) only those are held back that stay so to the end.
+    @classmethod
+    def joined(cls, parts: Sequence[HeldBack], n_seen: int) -> HeldBack:
+        """The rows of several parts of a stream of ``n_seen`` rows.
 
         Parameters
         ----------
-        n : int
-            Number of rows.
-        seed : int
-            Random seed.
-        memory : float
-            Effective number of rows under forgetting; infinite without forgetting.
-        at_once : bool, default=False
-            Whether these rows are all rows.
-        share : Share, optional
-            Fraction of the rows that is held out.
-
-        Returns
-        -------
-        array of shape (n,), bool
-            True for the rows that are held out.
+        parts : sequence of HeldBack
+            The parts, with indices in the common stream.
+        n_seen : int
+            Number of rows in the stream, held out or not.
         """
-        u = self.draws(seed, self.n_seen, n)
-        so_far = self.n_seen + 1.0 + np.arange(n)
-        limit = share.of(float(self.n_seen + n) if at_once else so_far, memory)
-        return (u < limit) & (so_far > 1)
+        X, weights, index, draw = (
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("X", "weights", "index", "draw")
+        )
+        return cls(X, weights, index, draw, n_seen)
+
+    def join(self, other: HeldBack) -> HeldBack:
+        """The rows of two streams, as if they had come side by side.
+
+        Parameters
+        ----------
+        other : HeldBack
+            Held-out rows of the other stream.
+        """
+        n = self.n_seen + other.n_seen
+        parts = [replace(each, index=each.index + (n - each.n_seen)) for each in (self, other)]
+        return self.joined(parts, n)
 
     def add(
         self, X: np.ndarray, weights: np.ndarray | None, chosen: np.ndarray, seed: int
@@ -165,37 +164,11 @@ class HeldBack(Value):
         seed : int
             Random seed.
         """
-        own = np.flatnonzero(chosen)
-        n = len(chosen)
+        own, n, seen = np.flatnonzero(chosen), len(chosen), self.n_seen
         w = np.ones(n) if weights is None else weights
-        return HeldBack(
-            np.concatenate([self.X, X[own]]),
-            np.concatenate([self.weights, w[own]]),
-            np.concatenate([self.index, self.n_seen + own]),
-            np.concatenate([self.draw, self.draws(seed, self.n_seen, n)[own]]),
-            self.n_seen + n,
-        )
-
-    def thin(self, log_forgetting: float, memory: float, share: Share = ROWS) -> HeldBack:
-        """Those that a stream of its length holds back: fewer and fewer, all rows alike.
-
-        Parameters
-        ----------
-        log_forgetting : float
-            Logarithm of the forgetting factor.
-        memory : float
-            Effective number of rows under forgetting; infinite without forgetting.
-        share : Share, optional
-            Fraction of the rows that is held out.
-        """
-        limit = share.of(float(self.n_seen), memory)
-        age = self.n_seen - 1 - self.index
-        kept = np.flatnonzero((self.draw < limit) & (age * log_forgetting > math.log(SPENT)))
-        if len(kept) == len(self):
-            return self
-        return HeldBack(
-            self.X[kept], self.weights[kept], self.index[kept], self.draw[kept], self.n_seen
-        )
+        draw = self.draws(seed, seen, n)
+        new = HeldBack(X[own], w[own], seen + own, draw[own], seen + n)
+        return self.joined([self, new], seen + n)
 
     @classmethod
     def split(
@@ -206,7 +179,10 @@ class HeldBack(Value):
         at_once: bool = False,
         share: Share = ROWS,
     ) -> tuple[Rows, HeldBack]:
-        """The next rows that are to be learned, and all that are held back (None: nothing yet).
+        """The next rows that are to be learned, and all that are held out.
+
+        The first row of a stream is never held out. A row of a stream has to be decided on when it
+        comes; if all rows are available, only those are held out that stay so to the end.
 
         Parameters
         ----------
@@ -221,17 +197,40 @@ class HeldBack(Value):
         share : Share, optional
             Fraction of the rows that is held out.
         """
-        if held is None:
-            held = cls.nothing(stream.n_features, stream.dtype)
-        log_forgetting, memory = forgetting_of(stream)
-        seed = stream.chain.seed
-        chosen = held.choose(len(rows), seed, memory, at_once, share)
-        held = held.add(to_host(rows.X), rows.weights, chosen, seed)
-        held = held.thin(log_forgetting, memory, share)
-        return (rows.take(np.flatnonzero(~chosen)) if chosen.any() else rows), held
+        held = cls.nothing(stream.n_features, stream.dtype) if held is None else held
+        n, seen = len(rows), held.n_seen
+        draw, so_far = cls.draws(stream.chain.seed, seen, n), seen + 1.0 + np.arange(n)
+        limit = share.of(float(seen + n) if at_once else so_far, stream.chain.tracker.memory)
+        chosen = (draw < limit) & (so_far > 1)
+        held = held.add(to_host(rows.X), rows.weights, chosen, stream.chain.seed)
+        left = rows.take(np.flatnonzero(~chosen)) if chosen.any() else rows
+        return left, held.thin_for(stream, share)
+
+    def thin(
+        self, log_forgetting: float = 0.0, memory: float = math.inf, share: Share = ROWS
+    ) -> HeldBack:
+        """Those that a stream of its length holds out: fewer and fewer, all rows alike.
+
+        Parameters
+        ----------
+        log_forgetting : float, default=0
+            Logarithm of the forgetting factor.
+        memory : float, default=inf
+            Effective number of rows under forgetting; infinite without forgetting.
+        share : Share, optional
+            Fraction of the rows that is held out.
+        """
+        age = self.n_seen - 1 - self.index
+        kept = self.draw < share.of(float(self.n_seen), memory)
+        kept &= age * log_forgetting > math.log(SPENT)
+        if kept.all():
+            return self
+        return HeldBack(
+            self.X[kept], self.weights[kept], self.index[kept], self.draw[kept], self.n_seen
+        )
 
     def thin_for(self, stream: Stream, share: Share = ROWS) -> HeldBack:
-        """Those that a stream of its length holds back, with the forgetting of the stream.
+        """Those that a stream of its length holds out, with the forgetting of the stream.
 
         Parameters
         ----------
@@ -240,41 +239,16 @@ class HeldBack(Value):
         share : Share, optional
             Fraction of the rows that is held out.
         """
-        return self.thin(*forgetting_of(stream), share)
+        tracker = stream.chain.tracker
+        return self.thin(math.log(tracker.forgetting), tracker.memory, share)
 
     def weights_in(self, stream: Stream) -> np.ndarray:
-        """What each row counts now, with the forgetting of the stream.
+        """Present weights of the rows, with the forgetting of the stream.
 
         Parameters
         ----------
         stream : Stream
             The stream whose forgetting factor is used.
         """
-        log_forgetting = forgetting_of(stream)[0]
-        return self.weights * np.exp((self.n_seen - 1 - self.index) * log_forgetting)
-
-    def join(self, other: HeldBack) -> HeldBack:
-        """The rows of two streams, as if they had come side by side.
-
-        Parameters
-        ----------
-        other : HeldBack
-            Held-out rows of the other stream.
-        """
-        n = self.n_seen + other.n_seen
-        pairs = [(each, each.index + (n - each.n_seen)) for each in (self, other)]
-        return HeldBack(
-            np.concatenate([each.X for each, _ in pairs]),
-            np.concatenate([each.weights for each, _ in pairs]),
-            np.concatenate([index for _, index in pairs]),
-            np.concatenate([each.draw for each, _ in pairs]),
-            n,
-        )
-
-
-def forgetting_of(stream: Stream) -> tuple[float, float]:
-    """The logarithm of what is left of a row's weight after the next, and how many rows count."""
-    forgetting = float(stream.chain.tracker.forgetting)
-    if forgetting == 1.0:
-        return 0.0, math.inf
-    return math.log(forgetting), 1.0 / (1.0 - forgetting)
+        age = self.n_seen - 1 - self.index
+        return self.weights * np.exp(age * math.log(stream.chain.tracker.forgetting))

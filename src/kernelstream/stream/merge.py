@@ -7,11 +7,11 @@ certificate of the merged model is as true as those of its parts.
 
 from __future__ import annotations
 
+from dataclasses import is_dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kernelstream.certificates.observer import CertificateObserver
 from kernelstream.serialization.part import Part
 from kernelstream.stream.state import State
 from kernelstream.stream.step import Chain
@@ -29,12 +29,14 @@ def merge(a: Stream, b: Stream) -> Stream:
     basis, to_a, to_b = chain.basis.merge(chain.kernel, one.basis, two.basis, chain.seed)
     one = one if to_a is None else chain.rebase(one, basis, to_a)
     two = two if to_b is None else chain.rebase(two, basis, to_b)
-    return a.with_state(add_states(chain, one, two, basis)).filling_anew()
+    return a.with_state(add_states(chain, one, two, basis))
 
 
 def add_states(chain: Chain, one: State, two: State, basis: object) -> State:
     """Two states in the same basis: everything adds."""
-    n_rows = one.n_rows + two.n_rows
+    n_rows, observer = one.n_rows + two.n_rows, None
+    if one.observer is not None and two.observer is not None:
+        observer = one.observer.merge(two.observer)
     return State(
         n_rows=n_rows,
         moments=one.moments.merge(two.moments),
@@ -43,16 +45,9 @@ def add_states(chain: Chain, one: State, two: State, basis: object) -> State:
         signs=one.signs,
         next_signs=n_rows,
         targets=of_both(one, two),
-        observer=observer_of_both(one, two),
+        observer=observer,
         judge=one.judge,
     )
-
-
-def observer_of_both(one: State, two: State) -> CertificateObserver | None:
-    """The observer of the rows of both; None where they have no certificate."""
-    if one.observer is None or two.observer is None:
-        return None
-    return one.observer.merge(two.observer)
 
 
 def of_both(one: State, two: State) -> CrossMoments | None:
@@ -85,16 +80,14 @@ def require_mergeable(a: Stream, b: Stream) -> None:
             "both, or fit one like the other (fit --like MODEL)."
         )
     for what in ("tracker", "center", "n_components", "certify", "regress_inputs", "robust"):
-        if not same(getattr(a.chain, what), getattr(b.chain, what)):
-            raise ValueError(
-                f"Cannot merge models with different {what}: {getattr(a.chain, what)} and "
-                f"{getattr(b.chain, what)}."
-            )
+        ours, theirs = getattr(a.chain, what), getattr(b.chain, what)
+        if not same(ours, theirs):
+            raise ValueError(f"Cannot merge models with different {what}: {ours} and {theirs}.")
     if type(a.chain.basis) is not type(b.chain.basis):
         raise ValueError(
             f"Cannot merge models with different bases: {a.chain.basis} and {b.chain.basis}."
         )
-    if not same_numbers(a.scaler, b.scaler):
+    if not same(a.scaler, b.scaler):
         raise ValueError(
             "Cannot merge models that prepare rows with different numbers: they standardise with "
             "different numbers, or map rows by what the start of their streams was like. Fit one "
@@ -104,21 +97,15 @@ def require_mergeable(a: Stream, b: Stream) -> None:
 
 
 def same(x: object, y: object) -> bool:
-    """Whether two parts, or parameters of parts, are equal in kind and in all numbers."""
+    """Whether two parts, or their numbers, are equal in kind and in all numbers."""
+    if type(x) is not type(y):
+        return False
     if isinstance(x, Part) and isinstance(y, Part):
-        ours, theirs = x.get_params(deep=False), y.get_params(deep=False)
-        return type(x) is type(y) and all(same(ours[name], theirs[name]) for name in ours)
-    if hasattr(x, "shape") and hasattr(y, "shape"):
+        x, y = x.get_params(deep=False), y.get_params(deep=False)
+    elif is_dataclass(x):
+        x, y = vars(x), vars(y)
+    if isinstance(x, dict) and isinstance(y, dict):
+        return x.keys() == y.keys() and all(same(x[name], y[name]) for name in x)
+    if hasattr(x, "shape"):
         return bool(np.array_equal(np.asarray(x), np.asarray(y)))
-    return type(x) is type(y) and x == y
-
-
-def same_numbers(x: object, y: object) -> bool:
-    """Whether two measurements of the start of a stream are equal in kind and in all numbers.
-
-    What fills gaps is learned later, and will be taken from both.
-    """
-    return type(x) is type(y) and (
-        x is None
-        or all(same(ours, vars(y)[name]) for name, ours in vars(x).items() if name != "model")
-    )
+    return x == y

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from kernelstream.arrays.namespaces import Array, all_finite, like, to_host
+from kernelstream.arrays.namespaces import all_finite, like, to_host
 from kernelstream.certificates.observer import CertificateObserver, rounding
 from kernelstream.landmarks import Clock
 from kernelstream.landmarks.base import Measured
@@ -22,19 +22,11 @@ from kernelstream.stream.step import Chain
 from kernelstream.stream.stream import Stream
 from kernelstream.trackers import Moments
 
-NEVER_LEARNED = (
-    "More is to be removed than was learned: some of these rows never were, were removed before, "
-    "or were learned with less weight. The model stays as it was."
-)
-NOTHING_LEFT = (
-    "No row would be left, or none that is more than rounding. The model stays as it was; begin a "
-    "new one."
-)
-LEAST_LEFT = 1e-9  # share of the energy below which what is left is rounding
+LEAST_LEFT = 1e-9  # fraction of the squared norms below which what is left is rounding
 
 
 def remove(stream: Stream, rows: Rows) -> Stream:
-    """The stream without some of its rows; those that wait are folded first."""
+    """The stream without some of its rows; buffered rows are learned first."""
     stream = stream.caught_up
     chain, state = stream.chain, stream.begun
     require_removable(chain, state)
@@ -44,16 +36,17 @@ def remove(stream: Stream, rows: Rows) -> Stream:
             "is not kept. Remove rows without gaps."
         )
     weight = float(len(rows)) if rows.weights is None else float(rows.weights.sum())
-    if len(rows) > state.n_rows or weight > (1.0 + LEAST_LEFT) * state.moments.weight:
-        raise ValueError(NEVER_LEARNED)
+    require_learned(
+        len(rows) <= state.n_rows and weight <= (1.0 + LEAST_LEFT) * state.moments.weight
+    )
     for start in range(0, len(rows), stream.batch_size):
-        piece = rows[start : start + stream.batch_size].canonical()
-        state = without(chain, state, *stream.block(piece))
+        block = stream.block(rows[start : start + stream.batch_size])
+        state = without(chain, state, block)
     return stream.with_state(state)
 
 
 def require_removable(chain: Chain, state: State) -> None:
-    """Raise in words where a row cannot be taken back."""
+    """Raise unless each row can be subtracted again."""
     moved = state.observer is None or state.observer.ledger.stale_weight > 0.0
     if chain.basis.kind != "fixed" or moved:
         raise ValueError(
@@ -69,46 +62,53 @@ def require_removable(chain: Chain, state: State) -> None:
         )
 
 
-def without(
-    chain: Chain, state: State, X: Array, weights: np.ndarray | None, targets: Array | None
-) -> State:
+def require_learned(fits: bool) -> None:
+    """Raise if more is to be removed than was learned."""
+    if not fits:
+        raise ValueError(
+            "More is to be removed than was learned: some of these rows never were, were removed "
+            "before, or were learned with less weight. The model stays as it was."
+        )
+
+
+def without(chain: Chain, state: State, rows: Rows) -> State:
     """The state without a block of rows."""
-    block = chain.basis.project(chain.kernel, state.basis, X)
+    block = chain.basis.project(chain.kernel, state.basis, rows.X)
     clock = Clock(chain.seed, state.n_rows)
-    gone = Measured.of(X, weights, weights, clock, block, scatter=True)
-    weight = state.moments.weight - gone.weight
-    moments, observer = state.moments, state.observer
-    assert observer is not None  # required above
-    left = moments.squared_norm - gone.energy
-    n_rows = state.n_rows - len(gone)
-    if left < -LEAST_LEFT * gone.energy:
-        raise ValueError(NEVER_LEARNED)
-    if n_rows == 0 or not (weight > 0.0 and left > LEAST_LEFT * moments.squared_norm):
-        raise ValueError(NOTHING_LEFT)
-    scatter = state.tracker.scatter - gone.scatter
-    kept = state.targets
-    if kept is not None and targets is not None:
-        kept = kept.without(block.Z, targets, None if weights is None else like(weights, block.Z))
+    gone = Measured.of(rows.X, rows.weights, rows.weights, clock, block, scatter=True)
+    before, targets = state.moments, state.targets
+    moments = Moments(
+        before.weight - gone.weight, before.total - gone.total, before.squared_norm - gone.energy
+    )
+    require_learned(moments.squared_norm >= -LEAST_LEFT * gone.energy)
+    rounding_only = moments.squared_norm <= LEAST_LEFT * before.squared_norm
+    if len(gone) == state.n_rows or moments.weight <= 0.0 or rounding_only:
+        raise ValueError(
+            "No row would be left, or none that is more than rounding. The model stays as it was; "
+            "begin a new one."
+        )
+    if targets is not None and rows.targets is not None:
+        weights = None if rows.weights is None else like(rows.weights, block.Z)
+        targets = targets.without(block.Z, rows.targets, weights)
     return replace(
         state,
-        n_rows=n_rows,
-        tracker=replace(state.tracker, scatter=scatter),
-        moments=Moments(weight, moments.total - gone.total, left),
-        observer=remaining(chain, state, observer, gone, left),
-        targets=kept,
+        n_rows=state.n_rows - len(gone),
+        tracker=replace(state.tracker, scatter=state.tracker.scatter - gone.scatter),
+        moments=moments,
+        observer=remaining(chain, state, gone, moments.squared_norm),
+        targets=targets,
     )
 
 
-def remaining(
-    chain: Chain, state: State, observer: CertificateObserver, gone: Measured, left: float
-) -> CertificateObserver:
+def remaining(chain: Chain, state: State, gone: Measured, left: float) -> CertificateObserver:
     """The observer without some rows; their rounding stays, and grows by their own.
 
     Which rows of the sample are gone is unknown: none is left.
     """
-    ledger, span = observer.ledger, state.basis.span
+    observer, span = state.observer, state.basis.span
+    assert observer is not None  # `require_removable` saw it
+    ledger = observer.ledger
     slack = rounding.slack(chain.kernel, ledger, span, to_host(state.tracker.scatter))
-    fraction = left / ledger.energy
     fresh = max(ledger.fresh - gone.missed, 0.0)
     ledger = replace(
         ledger,
@@ -120,6 +120,6 @@ def remaining(
         blocks=ledger.blocks + 1,
         longest=max(ledger.longest, len(gone)),
         # twice this is in the slack, relative to what is left
-        rounding=0.5 * slack * (1.0 + gone.energy / ledger.energy) / fraction,
+        rounding=0.5 * slack * (ledger.energy + gone.energy) / left,
     )
     return replace(observer.without_sample(), ledger=ledger)

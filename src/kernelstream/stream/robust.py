@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
@@ -40,15 +40,18 @@ from kernelstream.arrays.namespaces import (
     weighted_gram,
     weighted_sum,
 )
-from kernelstream.kernels import Kernel
+from kernelstream.kernels import Kernel, Linear
 from kernelstream.landmarks import Projection
 from kernelstream.landmarks.nystroem import factorise
 from kernelstream.serialization import stored
 from kernelstream.trackers.covariance import covariance
 from kernelstream.trackers.moments import Moments
 
-START_ROWS = 1000  # of a stream before the first is judged
-COMPARED = 500  # of them that are compared with each other
+if TYPE_CHECKING:
+    from kernelstream.stream.state import Rows, State
+    from kernelstream.stream.step import Chain
+
+COMPARED = 500  # of the first rows that are compared with each other
 CONCENTRATIONS, ROUNDS = 6, 4  # steps at the start: by halves, then by weights
 BEYOND = 6.0  # τ above the median, in units of s
 NARROWEST, WIDEST = 0.1, 1.5  # s: rows that are all alike, or of which some are not missed
@@ -91,40 +94,38 @@ class RobustWeights:
             left = 1.0 / (1.0 + np.exp(above * max(2.0, 2.0 / spread)))
         return np.maximum(left, np.finfo(float).tiny)
 
-    def reweigh(
-        self, block: Projection, weights: np.ndarray | None, memory: float
-    ) -> tuple[np.ndarray, RobustWeights]:
-        """Weights that are left to the rows of a block; quartiles that include its residuals."""
-        missed = self.missed(block)
-        left = self.weights(missed)
-        return left if weights is None else left * weights, self.seen(missed, left, memory)
+    def reweigh(self, block: Projection, weights: np.ndarray | None) -> np.ndarray:
+        """Weights that are left to the rows of a block."""
+        left = self.weights(self.missed(block))
+        return left if weights is None else left * weights
 
-    def seen(self, missed: np.ndarray, weights: np.ndarray, memory: float) -> RobustWeights:
-        """The quartiles moved towards those of a block, by its share of the rows.
+    def on_block(self, chain: Chain, after: State, block: Projection) -> RobustWeights:
+        """Move the quartiles towards those of a block; at times take the present components.
 
-        Those of the weighted rows: bad ones would move them until they pass.
+        By its fraction of the rows; the rows are weighted, or bad ones would move the quartiles
+        until they pass.
         """
+        missed = self.missed(block)
         share = len(missed) / (self.n + len(missed))
-        first, half, third = (
+        moved = [
             old * min(max(new / old, 1.0 / JUMP), JUMP) ** share
-            for old, new in zip(self.quartiles, quartiles(missed, weights), strict=True)
-        )
-        n = int(min(self.n + len(missed), MEMORY, memory))
-        return replace(self, quartiles=(first, half, third), n=n)
+            for old, new in zip(
+                self.quartiles, quartiles(missed, self.weights(missed)), strict=True
+            )
+        ]
+        n = int(min(self.n + len(missed), MEMORY, chain.tracker.memory))
+        found = replace(self, quartiles=tuple(moved), n=n)
+        if after.n_rows < PACE * self.renewed_at:
+            return found
+        _, vectors, mean = chain.tracker.components(after.tracker, after.moments, chain.center)
+        vectors = vectors[:, : min(chain.wanted, int(vectors.shape[1]))]
+        return replace(found, vectors=orthonormal(vectors), mean=mean, renewed_at=after.n_rows)
 
     def rebase(self, T: Array) -> RobustWeights:
         """Carry the components into another basis."""
         vectors = padded(self.vectors, (int(T.shape[1]), int(self.vectors.shape[1])))
         mean = padded(self.mean, (int(T.shape[1]),))
         return replace(self, vectors=orthonormal(T @ vectors), mean=T @ mean)
-
-    def renewed(self, vectors: Array, mean: Array, n_rows: int) -> RobustWeights:
-        """The judge with components of all rows so far."""
-        return replace(self, vectors=orthonormal(vectors), mean=mean, renewed_at=n_rows)
-
-    def is_due(self, n_rows: int) -> bool:
-        """Whether the components are to be taken anew."""
-        return n_rows >= PACE * self.renewed_at
 
 
 def distances(block: Projection, vectors: Array, mean: Array) -> np.ndarray:
@@ -167,6 +168,19 @@ def first_weights(
         kept = w * judge.weights(judge.missed(compared))
     judge = first_robust_weights(compared, kept, r, center)
     return judge.weights(judge.missed(block))
+
+
+def typical(rows: Rows, r: int, center: bool) -> Rows:
+    """Rows with less weight where they do not fit, whatever the units of their columns.
+
+    In those of medians: what scales rows, and how wide a kernel is, must not hang on outliers.
+    """
+    X = to_host(as_dense(rows.X)).astype(float)
+    X = X - np.median(X, axis=0)
+    size = np.median(np.abs(X), axis=0)
+    size = np.where(size > 0.0, size, np.abs(X).mean(axis=0))
+    left = first_weights(Linear(), X / np.where(size > 0.0, size, 1.0), r, center, rows.weights)
+    return replace(rows, weights=left if rows.weights is None else left * rows.weights)
 
 
 def near_neighbours(Z: np.ndarray) -> np.ndarray:

@@ -318,7 +318,7 @@ def require_dense(X: Array) -> None:
 
 @dataclass(frozen=True)
 class ColumnMoments:
-    """Weight of some rows, and mean and deviation of each of their columns."""
+    """Weight of some rows, and mean and standard deviation of the known values of each column."""
 
     weight: float
     mean: np.ndarray
@@ -326,15 +326,17 @@ class ColumnMoments:
 
     @staticmethod
     def of(rows: Rows) -> ColumnMoments:
-        """Measure rows."""
+        """Measure rows.
+
+        From the first known value, in units of the largest difference: a constant column is exactly
+        zero, and no square leaves the range of float64.
+        """
         X = to_host(rows.X).astype(float, order="C")
         w = np.ones(len(X)) if rows.weights is None else rows.weights
         known = ~np.isnan(X)
         weights = w[:, None] * known
         mass = weights.sum(axis=0)
         mass[mass == 0] = 1.0  # a column without any value has mean 0
-        # From the first known value, in units of the largest difference: a constant column is
-        # exactly zero, and no square leaves the range of float64.
         first = np.nan_to_num(X[known.argmax(axis=0), np.arange(X.shape[1])])
         X = np.where(known, X - first, 0.0)
         size = np.abs(X).max(axis=0)
@@ -354,5 +356,5 @@ class ColumnMoments:
         return ColumnMoments(total, self.mean + step * theirs, np.hypot(within, between))
 
     def standardisation(self) -> Standardisation:
-        """The numbers that standardise such rows; a constant column keeps its unit."""
+        """The numbers that standardize such rows; a constant column keeps its unit."""
         return Standardisation(self.mean, np.where(self.deviation > 0, self.deviation, 1.0))

@@ -1,60 +1,27 @@
-"""State of a stream as an immutable value; rows with weights and targets."""
+"""Values of a stream: rows with weights and targets, the buffer, the learned state."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
 
-from kernelstream.arrays.namespaces import Array, concatenate_rows, take_rows
+from kernelstream.arrays.namespaces import Array, concatenate_rows, is_sparse, like, take_rows
 from kernelstream.certificates.observer import CertificateObserver
 from kernelstream.serialization import stored
+from kernelstream.serialization.part import Value
 from kernelstream.stream.robust import RobustWeights
 from kernelstream.trackers import Moments
 from kernelstream.trackers.moments import CrossMoments
 
-
-@stored
-@dataclass(frozen=True, eq=False)
-class State:
-    """Everything a stream has learned.
-
-    Attributes
-    ----------
-    n_rows : int
-        Number of rows in completed blocks.
-    moments : Moments
-        Weight, sum of the coordinates and sum of the squared norms.
-    basis : object
-        State of the landmark strategy.
-    tracker : object
-        State of the tracker.
-    signs : array of shape (q, r) or None
-        Components at the end of an earlier block, the reference for signs.
-    next_signs : int
-        Number of rows at which ``signs`` is replaced.
-    targets : CrossMoments or None
-        Moments of the coordinates with the targets, if rows have targets.
-    observer : CertificateObserver or None
-        Ledger and sample of the certificate; None with ``certify=False``.
-    judge : RobustWeights or None
-        Residual quartiles of a robust stream.
-    """
-
-    n_rows: int
-    moments: Moments  # W, Σ w z and Σ w k(x,x)
-    basis: Any
-    tracker: Any
-    # components of an earlier block end, for their signs
-    signs: Annotated[Array | None, "float64 (<=rank, ?)"]
-    next_signs: Annotated[int, "of any size"]  # rows at which `signs` is taken anew
-    targets: CrossMoments | None = None  # Σ w z yᵀ where rows come with targets y
-    observer: CertificateObserver | None = None
-    judge: RobustWeights | None = (
-        None  # of a robust stream: how well rows fit that have come so far
-    )
+# Upper limit of w k(x, x) of a buffered row: sums over as many rows as can be counted are finite.
+MOST_OF_A_ROW = float(np.finfo(float).max * np.finfo(float).eps)
+# Rows that came one by one are joined in pieces of this many: appending to a long tuple takes time
+# that grows with its length.
+PIECE_ROWS = 32
 
 
 @stored
@@ -128,3 +95,86 @@ class Rows:
         )
         plain = self.weights is None or bool(np.all(self.weights == 1.0))
         return Rows(X, None if plain else self.weights, targets)
+
+
+def copy_rows(X: Array) -> Array:
+    """A copy that the caller's writing does not reach."""
+    return X.copy() if is_sparse(X) or isinstance(X, np.ndarray) else like(X, X) + 0.0
+
+
+@stored
+@dataclass(frozen=True, eq=False)
+class Buffer(Value):
+    """Buffered rows, as copies: those of one call after the other."""
+
+    blocks: tuple[Rows, ...] = ()
+
+    @cached_property
+    def _count(self) -> int:
+        return sum(map(len, self.blocks))
+
+    def __len__(self) -> int:
+        return self._count
+
+    def join(self, *more: Rows) -> Rows:
+        """The buffered rows followed by ``more``, in one piece."""
+        return Rows.joined((*self.blocks, *more))
+
+    def in_one_piece(self) -> Buffer:
+        """The same rows: how they came in is no part of the model."""
+        return Buffer((self.join().canonical(),)) if self.blocks else self
+
+    def append(self, rows: Rows) -> Buffer:
+        """Keep copies of more rows."""
+        if len(rows) == 0:
+            return self
+        weights = None if rows.weights is None else np.array(rows.weights, dtype=float)
+        targets = None if rows.targets is None else copy_rows(rows.targets)
+        blocks = (*self.blocks, Rows(copy_rows(rows.X), weights, targets))
+        count = self._count + len(rows)
+        if count % PIECE_ROWS == 0 and sum(map(len, blocks[-PIECE_ROWS:])) == PIECE_ROWS:
+            blocks = (*blocks[:-PIECE_ROWS], Rows.joined(blocks[-PIECE_ROWS:]))
+        longer = Buffer(blocks)
+        object.__setattr__(longer, "_count", count)
+        return longer
+
+
+@stored
+@dataclass(frozen=True, eq=False)
+class State:
+    """Everything a stream has learned.
+
+    Attributes
+    ----------
+    n_rows : int
+        Number of rows in completed blocks.
+    moments : Moments
+        Weight, sum of the coordinates and sum of the squared norms.
+    basis : object
+        State of the landmark strategy.
+    tracker : object
+        State of the tracker.
+    signs : array of shape (q, r) or None
+        Components at the end of an earlier block, the reference for signs.
+    next_signs : int
+        Number of rows at which ``signs`` is replaced.
+    targets : CrossMoments or None
+        Moments of the coordinates with the targets, if rows have targets.
+    observer : CertificateObserver or None
+        Ledger and sample of the certificate; None with ``certify=False``.
+    judge : RobustWeights or None
+        Residual quartiles of a robust stream.
+    """
+
+    n_rows: int
+    moments: Moments  # W, Σ w z and Σ w k(x,x)
+    basis: Any
+    tracker: Any
+    # components of an earlier block end, for their signs
+    signs: Annotated[Array | None, "float64 (<=rank, ?)"]
+    next_signs: Annotated[int, "of any size"]  # rows at which `signs` is taken anew
+    targets: CrossMoments | None = None  # Σ w z yᵀ where rows come with targets y
+    observer: CertificateObserver | None = None
+    judge: RobustWeights | None = (
+        None  # of a robust stream: how well rows fit that have come so far
+    )

@@ -1,13 +1,12 @@
-"""Learning step: a block through kernel, landmarks, mean, tracker; forgetting, sign references.
+"""Learning step: a block through kernel, landmarks, mean and tracker; then its observers.
 
-The basis turns a row x into ``z = Fᵀ k(D, x)``, the orthonormal coordinates of the projection of
-φ(x) on the span of the points D; the tracker does PCA of the z; the observer of the certificate
-keeps account of the residuals. Then the row is gone, unless the basis keeps it as a point or in its
-sample.
+The landmarks turn a row x into ``z = Fᵀ k(D, x)``, the orthonormal coordinates of the projection
+of φ(x) on their span; the tracker does PCA of the z; observers (certificate, robust weights,
+regression targets) read the block afterwards. Then the row is gone, unless the strategy keeps it as
+a landmark or in its sample.
 
-Every state is a value: ``fold`` returns a new one and leaves the old one as it was. So a block that
-is rejected half-way changes nothing, and a query can fold the rows that still wait and then forget
-that it did.
+Every state is a value: ``learn`` returns a new one and leaves the old one as it was. So a block
+that is rejected half-way changes nothing, and a query can learn the buffered rows into a copy.
 """
 
 from __future__ import annotations
@@ -29,15 +28,13 @@ from kernelstream.landmarks.nystroem import finite
 from kernelstream.landmarks.sample import UniformSample
 from kernelstream.serialization import stored
 from kernelstream.stream import signs
-from kernelstream.stream.robust import RobustWeights, first_robust_weights, first_weights
-from kernelstream.stream.state import State
+from kernelstream.stream.robust import first_robust_weights, first_weights
+from kernelstream.stream.state import Rows, State
 from kernelstream.trackers import Covariance, CrossMoments, Moments, Tracker
 from kernelstream.trackers.covariance import lost_orders
 
 # Components that a file may ask for: what was not learned is shown as zeros, and takes memory.
 MOST_COMPONENTS = 2**16
-
-Block = tuple[Array, np.ndarray | None, Array | None]  # rows, weights, targets
 
 
 @stored
@@ -65,8 +62,6 @@ class Chain:
         Which bounds the certificate computes.
     regress_inputs : bool
         Whether the rows themselves are targets of a regression.
-    early_signs : bool
-        Whether the signs of the components are fixed by the first rows.
     shown : int
         Number of components of a sequential rule that queries use; 0 means all.
     robust : bool
@@ -85,7 +80,6 @@ class Chain:
     seed: int
     certify: str | bool = "auto"
     regress_inputs: bool = False  # whether the rows themselves are targets of a regression
-    early_signs: bool = False  # whether signs come from the first rows; a monitor needs none
     # components that queries see of those that a sequential rule learns; 0: all of them
     shown: int = 0
     robust: bool = False  # whether rows that the components miss lose weight
@@ -206,16 +200,16 @@ class Chain:
         r = self.n_components if isinstance(self.n_components, int) else None
         return self.tracker.begin(basis.span.rank, r, reference)
 
-    def learn(self, state: State, blocks: Sequence[Block], frozen: bool = False) -> State:
+    def learn(self, state: State, blocks: Sequence[Rows], frozen: bool = False) -> State:
         """Learn blocks of rows, one after the other.
 
         Parameters
         ----------
         state : State
             The state before the blocks.
-        blocks : sequence of tuple
-            Rows, weights (None means that all are 1) and targets (or None) of each block. There is
-            more than one only if they :meth:`add_up`.
+        blocks : sequence of Rows
+            Rows in the units of the kernel, in C order. There is more than one block only if they
+            :meth:`add_up`.
         frozen : bool, default=False
             Whether the landmarks are fixed.
         """
@@ -227,16 +221,16 @@ class Chain:
         return state
 
     def step(
-        self, state: State, blocks: Sequence[Block], frozen: bool
-    ) -> tuple[State, Sequence[Block]]:
+        self, state: State, blocks: Sequence[Rows], frozen: bool
+    ) -> tuple[State, Sequence[Rows]]:
         """Learn blocks up to a change of the landmarks: kernel → landmarks → mean → tracker.
 
         Parameters
         ----------
         state : State
             The state before the blocks.
-        blocks : sequence of tuple
-            Rows, weights and targets of each block.
+        blocks : sequence of Rows
+            The blocks.
         frozen : bool
             Whether the landmarks are fixed.
 
@@ -244,117 +238,87 @@ class Chain:
         -------
         state : State
             The state after the rows that were learned.
-        blocks : sequence of tuple
+        blocks : sequence of Rows
             Those that were not.
         """
         admits = not frozen and self.basis.admits(state.basis)
         # the first of two passes wants landmarks only: sums would be computed in vain
         sums = frozen or not (self.only_points and self.tracker.kind == "sums")
-        if admits:
-            basis, learned = self._admit(state, blocks[0], sums)
-        else:
-            state, basis, learned = self._project(state, blocks, frozen, sums)
+        project = self._admit if admits else self._project
+        basis, learned = project(state, blocks, frozen, sums)
         before = self._decayed(replace(state, basis=basis), learned[0].clock.decay)
-        after = replace(before, n_rows=before.n_rows + sum(map(len, learned)))
-        after = replace(after, moments=added(before.moments, learned))
+        after = replace(
+            before,
+            n_rows=before.n_rows + sum(map(len, learned)),
+            moments=added(before.moments, learned),
+        )
         if sums:
-            after = self._add(before, after, learned, state.moments, blocks[0][2])
+            after = replace(after, tracker=self._track(before, learned, state.moments))
+            after = self._observed(before, after, learned, blocks[0].targets)
         elif admits:
             after = replace(after, tracker=self._blank_tracker(basis, state.moments.total))
         self.require_finite(after, learned)
-        if sums:
+        if sums and self.tracker.kind != "sequential" and after.n_rows >= after.next_signs:
             after = signs.follow(self, before, after, learned[-1])
         after = after if frozen else self._revised(after, learned[-1].clock)
-        if after.judge is not None and after.judge.is_due(after.n_rows):
-            after = replace(after, judge=self._renewed(after.judge, after))
         return after, remaining(blocks, learned)
 
     # -- kernel → landmarks: coordinates, squared norms k(x, x), squared residuals
 
     def _project(
-        self, state: State, blocks: Sequence[Block], frozen: bool, sums: bool
-    ) -> tuple[State, Any, list[Measured]]:
+        self, state: State, blocks: Sequence[Rows], frozen: bool, sums: bool
+    ) -> tuple[Any, list[Measured]]:
         """Project blocks on landmarks that stay; let the strategy learn from them."""
-        scatter = sums and self.tracker.kind == "sums"
-        if state.judge is not None:  # rows with a large residual lose weight
-            X, weights, _ = blocks[0]
-            projection = self.basis.project(self.kernel, state.basis, X)
-            weights, judge = state.judge.reweigh(projection, weights, self.tracker.memory)
-            state = replace(state, judge=judge)
-            measured = [self._measured(X, weights, state.n_rows, projection, scatter)]
-        else:
-            rows = state.n_rows + np.cumsum([0, *(int(X.shape[0]) for X, _, _ in blocks)])
-            # blocks behind a change of the landmarks, or a reference for signs, come later
-            due = math.inf if frozen else state.basis.next_update
-            due = min(due, state.next_signs) if sums else due
-            ahead = 1 + int(np.searchsorted(rows[1:], due))
-            measured = in_threads(
-                lambda at: self._measured(
-                    *at[0][:2],
-                    int(at[1]),
-                    self.basis.project(self.kernel, state.basis, at[0][0]),
-                    scatter,
-                ),
-                list(zip(blocks[:ahead], rows, strict=False)),
-            )
-        if frozen:
-            return state, state.basis, measured
-        basis, n = self.basis.update(self.kernel, state.basis, measured)
-        return state, basis, measured[:n]
+        rows = state.n_rows + np.cumsum([0, *map(len, blocks)])
+        # blocks behind a change of the landmarks, or a reference for signs, come later
+        due = math.inf if frozen else state.basis.next_update
+        due = min(due, state.next_signs) if sums else due
 
-    def _admit(self, state: State, block: Block, sums: bool) -> tuple[Any, list[Measured]]:
+        def measured(i: int) -> Measured:
+            """A function of landmarks and rows alone, for every thread."""
+            projection = self.basis.project(self.kernel, state.basis, blocks[i].X)
+            weights = blocks[i].weights
+            if state.judge is not None:
+                weights = state.judge.reweigh(projection, weights)
+            return self._measured(blocks[i].X, weights, int(rows[i]), projection, sums)
+
+        learned = in_threads(
+            measured, list(range(len(blocks)))[: 1 + np.searchsorted(rows[1:], due)]
+        )
+        if frozen:
+            return state.basis, learned
+        basis, n = self.basis.update(self.kernel, state.basis, learned)
+        return basis, learned[:n]
+
+    def _admit(
+        self, state: State, blocks: Sequence[Rows], frozen: bool, sums: bool
+    ) -> tuple[Any, list[Measured]]:
         """Project a block whose rows may become landmarks: it may end before its last row."""
-        X, weights, _ = block
-        n = int(X.shape[0])
-        while True:
-            w = None if weights is None else weights[:n]
-            clock, left = forget(self.tracker.forgetting, n, w, self.seed, state.n_rows)
-            basis, projection = self.basis.admit(self.kernel, state.basis, X[:n, :], left, clock)
+        block, n_read = blocks[0], 0
+        while n_read != len(block):  # once more if it ended: weights fade towards the end
+            block = block[:n_read] if n_read else block
+            clock, left = forget(self.tracker.forgetting, block, self.seed, state.n_rows)
+            basis, projection = self.basis.admit(self.kernel, state.basis, block.X, left, clock)
             n_read = int(projection.Z.shape[0])
-            if n_read == n:
-                break
-            n = n_read  # once more: weights fade towards the end of a block
         # row by row: rounding of near-dependent landmarks must not cancel the residuals of others
         projection = replace(projection, missed=projection.residual)
-        scatter = sums and self.tracker.kind == "sums"
-        return basis, [Measured.of(X[:n, :], w, left, clock, projection, scatter)]
+        return basis, [self._measured(block.X, block.weights, state.n_rows, projection, sums)]
 
     def _measured(
-        self, X: Array, weights: np.ndarray | None, row: int, block: Projection, scatter: bool
+        self, X: Array, weights: np.ndarray | None, row: int, projection: Projection, sums: bool
     ) -> Measured:
-        """Sums of a projected block: a function of landmarks and rows alone, for every thread."""
-        n, beta = int(X.shape[0]), self.tracker.forgetting
-        clock, left = forget(beta, n, weights, self.seed, row)
-        return Measured.of(X, weights, left, clock, block, scatter)
+        """The sums of a projected block that begins at a row of the stream."""
+        clock, left = forget(self.tracker.forgetting, Rows(X, weights), self.seed, row)
+        scatter = sums and self.tracker.kind == "sums"
+        return Measured.of(X, weights, left, clock, projection, scatter)
 
-    # -- mean → tracker, and whatever observes them
+    # -- mean → tracker
 
-    def _add(
-        self,
-        before: State,
-        after: State,
-        blocks: Sequence[Measured],
-        moments: Moments,
-        targets: Array | None,
-    ) -> State:
-        """Add blocks to tracker, targets and certificate.
+    def _track(self, before: State, blocks: Sequence[Measured], moments: Moments) -> Any:
+        """The state of the tracker after blocks; there are several only if they add up.
 
         Old rows have lost weight in ``before``, not yet in ``moments``.
         """
-        after = replace(
-            after,
-            tracker=self._track(before, blocks, moments),
-            targets=regress(before, blocks[0], targets),
-        )
-        # residuals come last: only now does the host wait for the numbers of a device
-        if before.observer is not None:
-            so_far = self.accumulated(before, with_scatter=self.tracker.kind != "window")
-            observer = before.observer.on_blocks(so_far, blocks)
-            after = replace(after, observer=observer)
-        return within_window(after) if self.tracker.kind == "window" else after
-
-    def _track(self, before: State, blocks: Sequence[Measured], moments: Moments) -> Any:
-        """The state of the tracker after blocks; there are several only if they add up."""
         tracker, block = self.tracker, blocks[0]
         if isinstance(tracker, Covariance):
             decays = [1.0, *(later.clock.decay for later in blocks[1:])]
@@ -369,6 +333,29 @@ class Chain:
             lambda: before.basis.span.own_coordinates(self.kernel),
         )
 
+    # -- observers: what else is kept of a block
+
+    def _observed(
+        self, before: State, after: State, blocks: Sequence[Measured], targets: Array | None
+    ) -> State:
+        """Targets, robust weights, the certificate and a window learn from blocks."""
+        block, observer, judge = blocks[0], before.observer, before.judge
+        if targets is not None:
+            known = before.targets or CrossMoments.begin(int(block.block.Z.shape[1]), targets)
+            left = None if block.left is None else like(block.left, block.block.Z)
+            after = replace(
+                after, targets=known.update(block.block.Z, targets[: len(block), :], left)
+            )
+        if judge is not None:
+            after = replace(after, judge=judge.on_block(self, after, block.block))
+        if observer is not None:
+            # residuals come last: only now does the host wait for the numbers of a device
+            so_far = self.accumulated(before, with_scatter=self.tracker.kind != "window")
+            after = replace(after, observer=observer.on_blocks(so_far, blocks))
+        return within_window(after) if self.tracker.kind == "window" else after
+
+    # -- the end of a block
+
     def _revised(self, state: State, clock: Clock) -> State:
         """The landmarks may change at the end of a block: z ← T z everywhere."""
 
@@ -381,44 +368,29 @@ class Chain:
         change = self.basis.revise(self.kernel, state.basis, clock, vectors)
         return state if change is None else self.rebase(state, *change)
 
-    def _renewed(self, weights: RobustWeights, state: State) -> RobustWeights:
-        """Robust weights with the components of all rows so far."""
-        _, vectors, mean = self.tracker.components(state.tracker, state.moments, self.center)
-        vectors = vectors[:, : min(self.wanted, int(vectors.shape[1]))]
-        return weights.renewed(vectors, mean, state.n_rows)
-
-    def _draw(self, state: State, blocks: Sequence[Block]) -> State:
+    def _draw(self, state: State, blocks: Sequence[Rows]) -> State:
         """Offer rows to the sample from which landmarks will be chosen at the end of a pass."""
-        X, weights, _ = blocks[0]
-        beta, n = self.tracker.forgetting, int(X.shape[0])
-        clock = forget(beta, n, weights, self.seed, state.n_rows)[0]
-        basis = state.basis.draw([block[:2] for block in blocks], clock)
-        n_rows = state.n_rows + sum(int(X.shape[0]) for X, _, _ in blocks)
-        return replace(state, n_rows=n_rows, basis=basis)
+        clock, _ = forget(self.tracker.forgetting, blocks[0], self.seed, state.n_rows)
+        basis = state.basis.draw([(block.X, block.weights) for block in blocks], clock)
+        return replace(state, n_rows=state.n_rows + sum(map(len, blocks)), basis=basis)
 
-    def add_up(self, state: State, block: Block, frozen: bool) -> bool:
+    def add_up(self, state: State, block: Rows, frozen: bool) -> bool:
         """Whether a block only adds to sums, so that several can be projected at once.
-
-        References for signs may be due within the first block, and within those longer than the
-        memory.
 
         Parameters
         ----------
         state : State
             The state before the block.
-        block : tuple
-            Rows, weights and targets.
+        block : Rows
+            The block.
         frozen : bool
             Whether the landmarks are fixed.
         """
-        n = int(block[0].shape[0])
-        long = state.n_rows == 0 or n * (1.0 - self.tracker.forgetting) > 1.0
         return (
             self.tracker.kind == "sums"
             and state.judge is None
-            and block[2] is None
+            and block.targets is None
             and self.certify != "tight"
-            and not (long and state.next_signs <= state.n_rows + n)
             and (frozen or not self.basis.admits(state.basis))
         )
 
@@ -511,15 +483,10 @@ class Chain:
         )
 
 
-def remaining(blocks: Sequence[Block], learned: Sequence[Measured]) -> Sequence[Block]:
+def remaining(blocks: Sequence[Rows], learned: Sequence[Measured]) -> Sequence[Rows]:
     """The blocks that were not learned; a block that ended early leaves the rest of its rows."""
-    rest = blocks[len(learned) :]
-    X, weights, targets = blocks[len(learned) - 1]
-    n = len(learned[-1])
-    if n == int(X.shape[0]):
-        return rest
-    w = None if weights is None else weights[n:]
-    return [(X[n:, :], w, None if targets is None else targets[n:, :]), *rest]
+    last, n, rest = blocks[len(learned) - 1], len(learned[-1]), blocks[len(learned) :]
+    return rest if n == len(last) else [last[n:], *rest]
 
 
 def added(before: Moments, blocks: Sequence[Measured]) -> Moments:
@@ -542,29 +509,18 @@ def within_window(state: State) -> State:
     return replace(state, moments=window.moments, observer=observer)
 
 
-def regress(state: State, block: Measured, targets: Array | None) -> CrossMoments | None:
-    """Moments of coordinates with targets, if rows have some."""
-    if targets is None:
-        return state.targets
-    Z, left = block.block.Z, block.left
-    known = state.targets or CrossMoments.begin(int(Z.shape[1]), targets)
-    return known.update(Z, targets[: len(block), :], None if left is None else like(left, Z))
-
-
 def overflowing(kernel: Kernel) -> str:
-    """What is said of rows whose sums are no numbers."""
+    """The message for rows whose sums are not finite."""
     return (
         f"The sum of the kernel {kernel} over the rows, with their weights, overflows: scale the "
         "data (for example with scale='standard') or the weights."
     )
 
 
-def forget(
-    beta: float, n: int, weights: np.ndarray | None, seed: int, row: int
-) -> tuple[Clock, np.ndarray | None]:
-    """The block's place in the stream, and the weights its rows have left at its end."""
+def forget(beta: float, rows: Rows, seed: int, row: int) -> tuple[Clock, np.ndarray | None]:
+    """The place of a block in the stream, and the weights that its rows have left at its end."""
     if beta == 1.0:
-        return Clock(seed, row), weights
-    clock = Clock(seed, row, beta**n, math.log(beta))
-    faded = clock.fading(n)
-    return clock, faded if weights is None else faded * weights
+        return Clock(seed, row), rows.weights
+    clock = Clock(seed, row, beta ** len(rows), math.log(beta))
+    faded = clock.fading(len(rows))
+    return clock, faded if rows.weights is None else faded * rows.weights

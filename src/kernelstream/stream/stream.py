@@ -1,29 +1,35 @@
 """Stream: cuts rows into complete blocks, buffers the rest, learns, answers queries.
 
-Rows are folded in internal blocks of a fixed number of rows, counted from the start of the stream;
-those of an unfinished block wait. So the model is the same, bit for bit, however the caller cuts
-the rows. A query folds the waiting rows on the side and forgets that it did.
+Rows are learned in internal blocks of a fixed number of rows, counted from the start of the stream;
+those of an incomplete block are buffered. So the model is the same, bit for bit, however the caller
+cuts the rows. A query learns the buffered rows into a copy.
+
+Methods that need a page of their own are functions of a stream in modules beside this one: `fit`
+(two passes), `merge` and `inverse` (back to input space).
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
-from typing import Annotated, Any
+from functools import cached_property
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 
 from kernelstream.arrays import progress
 from kernelstream.arrays.devices import ahead, explain_memory, move_to_device, place, preferred_rows
-from kernelstream.arrays.draws import evenly_spaced, generator
+from kernelstream.arrays.draws import evenly_spaced
 from kernelstream.arrays.namespaces import (
     Array,
     all_finite,
     as_dense,
+    cast,
+    concatenate_rows,
     dtype_name,
     is_foreign,
     largest_entry,
@@ -35,44 +41,32 @@ from kernelstream.arrays.namespaces import (
     to_host,
 )
 from kernelstream.arrays.printing import prints_short
-from kernelstream.arrays.threads import cores, cut
+from kernelstream.arrays.threads import cores, in_threads
 from kernelstream.certificates.certificate import Certificate, certify
 from kernelstream.certificates.evaluation import EvaluatedModel
-from kernelstream.kernels import Linear
 from kernelstream.kernels.rounding import moved_in_float32
-from kernelstream.landmarks import Clock
 from kernelstream.landmarks.fixed import FixedState, Landmarks
 from kernelstream.landmarks.nystroem import finite
-from kernelstream.preimages import Preimage
 from kernelstream.serialization import stored
 from kernelstream.serialization.part import Value
-from kernelstream.stream import choosing, queries
-from kernelstream.stream.buffer import MOST_OF_A_ROW, Buffer
-from kernelstream.stream.calibration import calibrate
+from kernelstream.stream import fit, inverse
+from kernelstream.stream.choosing import choose
 from kernelstream.stream.components import Components, Learned
-from kernelstream.stream.fit import (
-    begin_first_pass,
-    begin_second_pass,
-    end_second_pass,
-    learn_all,
-    share_of_first_pass,
-    wants_second_pass,
-)
-from kernelstream.stream.imputation import Imputation, MaskedPreimage
+from kernelstream.stream.imputation import Imputation
 from kernelstream.stream.merge import add_states, merge
-from kernelstream.stream.robust import START_ROWS, first_weights
-from kernelstream.stream.scaling import START_ROWS as SCALING_ROWS
-from kernelstream.stream.scaling import Automatic, ColumnMoments, Scaling, require_dense
-from kernelstream.stream.state import Rows, State
-from kernelstream.stream.step import Block, Chain, overflowing
+from kernelstream.stream.robust import typical
+from kernelstream.stream.scaling import START_ROWS, Automatic, ColumnMoments, Scaling, require_dense
+from kernelstream.stream.state import MOST_OF_A_ROW, Buffer, Rows, State
+from kernelstream.stream.step import Chain, overflowing
 
-# Variance below this share of the energy is lost in the factor of the basis, whose rank ends at
-# 1e-10 of its largest eigenvalue (1e-8 for float32 rows: there the answer is rough before).
-HIDDEN_SHARE = 1e-9
-MOST_COMPARED = 64  # rows that are compared to find that out
-MEASURED_NUMBERS = 2**20  # coordinates of blocks that are measured together …
-SEVERAL = 4  # … times this where there are threads
-MEDIAN_ROWS = 500  # rows from which a kernel's width is taken
+T = TypeVar("T")
+
+# Variance below this fraction of the squared norms is lost in the factor of the landmarks, whose
+# rank ends at 1e-10 of its largest eigenvalue (1e-8 for float32 rows: there the answer is rough).
+HIDDEN_FRACTION = 1e-9
+TOGETHER = 2**22  # coordinates of blocks that threads project before they are added
+# Rows of a query in a piece of work, on a device and by each thread: memory stays bounded.
+QUERY_ROWS, THREAD_ROWS = 4096, 1024
 
 
 @prints_short
@@ -184,10 +178,6 @@ class Stream(Value):
             self, learned=Learned(self.chain.showing(n_components, self.state), self.state)
         )
 
-    def calibrated(self, X: np.ndarray) -> Stream:
-        """The stream with scaling and kernel parameters fixed by a sample of all rows."""
-        return calibrate(self, X)
-
     def calibrated_like(self, other: Stream) -> Stream:
         """The stream with scaling and kernel parameters of another one, so that both can merge."""
         same = self.with_chain(kernel=other.chain.kernel)
@@ -233,8 +223,9 @@ class Stream(Value):
         """Rows in the units of the kernel, on the device where it computes."""
         return place(self.scaled(X), self.device)
 
-    def block(self, rows: Rows) -> Block:
-        """Rows, weights and targets as a fold wants them."""
+    def block(self, rows: Rows) -> Rows:
+        """Rows as a step takes them: in C order, in the units of the kernel, with their targets."""
+        rows = rows.canonical()
         X = self.prepared(rows.X)
         if not self.chain.regress_inputs:
             targets = None if rows.targets is None else place(rows.targets, self.device)
@@ -242,11 +233,11 @@ class Stream(Value):
             targets = X
         else:  # rows that were mapped to fewer dimensions are wanted back as they came
             targets = place(rows.X, self.device)
-        return X, rows.weights, targets
+        return Rows(X, rows.weights, targets)
 
-    def blocks(self, rows: Rows, size: int) -> Iterator[Any]:
-        """Rows as blocks for a fold, on a GPU one ahead of the caller."""
-        pieces = (rows[start : start + size].canonical() for start in range(0, len(rows), size))
+    def blocks(self, rows: Rows, size: int) -> Iterator[Rows]:
+        """Rows as blocks for a step, on a GPU one ahead of the caller."""
+        pieces = (rows[start : start + size] for start in range(0, len(rows), size))
         return ahead(pieces, self.block, self.device)
 
     # -- learning
@@ -276,14 +267,6 @@ class Stream(Value):
             stream = stream.buffered(held[whole:])
         whole = len(new) - len(new) % size
         return stream.fold(new[:whole], frozen).buffered(new[whole:])
-
-    def learn_all(self, rows: Rows) -> Stream:
-        """Learn rows that are all at hand: the points are chosen from all of them."""
-        return learn_all(self, rows)
-
-    def merge(self, other: Stream) -> Stream:
-        """The stream of the rows of both, those that wait included."""
-        return merge(self, other)
 
     def buffered(self, rows: Rows) -> Stream:
         """The stream with more rows in its buffer.
@@ -331,68 +314,39 @@ class Stream(Value):
 
     @property
     def start_rows(self) -> int:
-        """Rows that kernel, basis and scaling want to see before the first decision."""
+        """Number of rows for the first decisions: landmarks, kernel parameters and scaling."""
+        chain = self.chain
         return max(
-            1,
-            self.chain.basis.start_rows(),
-            0 if self.chain.kernel.fixed else MEDIAN_ROWS,
+            chain.basis.start_rows(),
+            0 if chain.kernel.fixed else START_ROWS,
             0 if self.scaling is None else self.scaling.start_rows(self.n_features),
-            START_ROWS if self.chain.robust else 0,
-            choosing.START_ROWS if self.chain.auto else 0,
+            2 * START_ROWS if chain.robust or chain.auto else 1,
         )
 
     def start(self, first: Rows, all_rows: Rows | None = None) -> Stream:
-        """Decide what the first rows decide: scaling, the kernel's numbers, the basis.
-
-        ``fit`` knows all rows and takes scaling and the kernel's numbers from them.
-        """
+        """The stream with scaling, kernel parameters and landmarks from its first rows."""
         first = first.canonical()
         return self.decide(first, all_rows).begin(first)
 
     def decide(self, first: Rows, all_rows: Rows | None = None) -> Stream:
-        """Decide scaling and the kernel's numbers."""
-        known = first if all_rows is None or self.chain.robust else all_rows
-        stream = self
-        if stream.chain.robust and not (stream.scaling is None and stream.chain.kernel.fixed):
-            known = typical(known, stream.chain)
-        if not stream.knows_units:
-            assert stream.scaling is not None
+        """The stream with scaling and kernel parameters: of all rows, or of the first ones.
+
+        A robust stream takes them from the first rows, without those that do not fit.
+        """
+        stream, chain = self, self.chain
+        known = first if all_rows is None or chain.robust else all_rows
+        if chain.robust and not (stream.scaling is None and chain.kernel.fixed):
+            known = typical(known, chain.wanted, chain.center)
+        if stream.scaling is not None and stream.scaler is None:
             stream = stream.with_units(stream.scaling.measure(known))
         X = stream.scaled(known.X)
-        unseen = invisible(X)
-        if unseen is not None and all_rows is not None:
-            raise ValueError(unseen)
-        if unseen is not None:  # as of hidden variance: larger rows may come
-            warnings.warn(f"At the start of the stream: {unseen}", stacklevel=2)
-        kernel = stream.chain.kernel
-        if not kernel.fixed:
-            stream = stream.with_chain(kernel=kernel.fix(X, known.weights))
-        if stream.chain.auto:
-            stream = stream.chosen(stream.scaled(first.X))
-        if all_rows is not None:
-            hidden = hidden_variance(stream.chain, X)
-            if hidden is not None:
-                raise ValueError(hidden)
-        return stream
-
-    def chosen(self, X: Array) -> Stream:
-        """The stream that has chosen, from rows in its units, what it was asked to choose."""
-        chain = self.chain
-        found = choosing.choose(
-            chain.auto,
-            chain.kernel,
-            X,
-            chain.n_components,
-            chain.center,
-            generator(chain.seed, "choice"),
-        )
-        kernel, basis = chain.kernel, chain.basis
-        if "gamma" in found:
-            kernel = kernel.copy().set_params(gamma=found["gamma"])
-        if "points" in found:
-            basis = basis.copy().set_params(n_points=found["points"])
-        r = found.get("components", chain.n_components)
-        return self.with_chain(kernel=kernel, basis=basis, n_components=r, auto=())
+        if not chain.kernel.fixed:
+            chain = replace(chain, kernel=chain.kernel.fix(X, known.weights))
+        if chain.auto:
+            chain = choose(chain, stream.scaled(first.X))
+        if all_rows is not None and (hidden := hidden_variance(chain, X)) is not None:
+            raise ValueError(hidden)
+        return replace(stream, learned=Learned(chain, stream.state))
 
     def begin(self, first: Rows) -> Stream:
         """The stream with landmarks for the first rows, in the units of the kernel."""
@@ -402,40 +356,11 @@ class Stream(Value):
         return self.with_state(chain.begin(self.prepared(first.X), first.weights))
 
     def fold(self, rows: Rows, frozen: bool = False, size: int = 0) -> Stream:
-        """Fold rows block by block; the last block may be short. 0: blocks of the stream's size."""
-        stream, size = self, size or self.batch_size
-        while not frozen and len(rows) >= stream.rows_to_filling(size):
-            n = int(stream.rows_to_filling(size))
-            stream, rows = stream._fold(rows[:n], frozen, size).filling_anew(), rows[n:]
-        return stream._fold(rows, frozen, size) if len(rows) else stream
-
-    @property
-    def next_filling(self) -> float:
-        """How many rows have to be learned before they say anew what fills gaps."""
-        chain = self.chain
-        if not (self.fills and chain.kernel.takes_means):
-            return math.inf
-        model = self.scaler.model
-        return SCALING_ROWS if model is None else 2.0 * model.n_rows
-
-    def rows_to_filling(self, size: int) -> float:
-        """Rows in whole blocks until then."""
-        missing = self.next_filling - self.begun.n_rows
-        return size * max(1, math.ceil(missing / size)) if missing < math.inf else math.inf
-
-    def filling_anew(self) -> Stream:
-        """The stream whose gaps are filled by what it has learned up to now."""
-        if self.next_filling == math.inf or not self.begun.n_rows:
+        """Learn rows in blocks of a size (0: that of the stream); the last one may be short."""
+        if not len(rows):
             return self
-        with cores():
-            shown = self.learned.components
-        if not len(shown.points):
-            return self
-        model = MaskedPreimage.of(shown, self.begun.n_rows)
-        return replace(self, scaler=replace(self.scaler, model=model))
-
-    def _fold(self, rows: Rows, frozen: bool, size: int) -> Stream:
         chain, state = self.chain, self.begun
+        size = size or self.batch_size
         if state.n_rows == 0 and not frozen:
             with cores():
                 hidden = hidden_variance(chain, self.scaled(rows[:size].X))
@@ -446,15 +371,15 @@ class Stream(Value):
             size = preferred_rows(rows.X, self.device, chain.basis.size, size)
         quiet = np.errstate(over="ignore", invalid="ignore")  # such values become errors
         with explain_memory(size), quiet, cores() as n:
-            together: list[Block] = []
+            together: list[Rows] = []
             for block in self.blocks(rows, size):
-                progress.advance(int(block[0].shape[0]))
-                if not chain.add_up(state, block, frozen):
-                    state = chain.learn(state, together, frozen)
-                    state, together = chain.learn(state, [block], frozen), []
-                    continue
+                progress.advance(len(block))
                 together.append(block)
-                if len(together) == measured_together(block[0], state.basis.span.rank, n):
+                if not chain.add_up(state, block, frozen):
+                    for each in (together[:-1], together[-1:]):
+                        state = chain.learn(state, each, frozen)
+                    together = []
+                elif len(together) == n_together(block.X, state.basis.span.rank, n):
                     state, together = chain.learn(state, together, frozen), []
             state = chain.learn(state, together, frozen)
         return self.with_state(state)
@@ -463,11 +388,7 @@ class Stream(Value):
 
     def column_moments(self, rows: Rows) -> ColumnMoments | None:
         """What a scaling measures of some rows; None without one. Those of two parts are pooled."""
-        if self.scaling is None:
-            return None
-        size = self.batch_size
-        blocks = (rows[start : start + size] for start in range(0, len(rows), size))
-        return reduce(ColumnMoments.pool, map(ColumnMoments.of, blocks))
+        return None if self.scaling is None else ColumnMoments.of(rows)
 
     def for_sums(self) -> Stream:
         """The stream with its landmarks fixed and without its sums and buffered rows.
@@ -488,24 +409,15 @@ class Stream(Value):
     @property
     def wants_second_pass(self) -> bool:
         """Whether a second pass with the final landmarks would change the model."""
-        return wants_second_pass(self)
+        chain = self.chain
+        return chain.basis.kind in ("adaptive", "growing") and chain.tracker.kind != "sequential"
 
-    @property
-    def first_pass_fraction(self) -> float:
-        """The first of two passes takes about this fraction of their time."""
-        return share_of_first_pass(self)
-
-    def begin_first_pass(self) -> Stream:
-        """The stream for the first of two passes: it gathers nothing that the second repeats."""
-        return begin_first_pass(self)
-
-    def begin_second_pass(self) -> Stream:
-        """The stream with its final landmarks and without its sums."""
-        return begin_second_pass(self)
-
-    def finish(self) -> Stream:
-        """The stream after the last row of a pass: nothing is buffered, and signs are fixed."""
-        return end_second_pass(self)
+    learn_all = fit.learn_all
+    begin_first_pass = fit.begin_first_pass
+    begin_second_pass = fit.begin_second_pass
+    finish = fit.finish
+    first_pass_fraction = property(fit.first_pass_fraction)
+    merge = merge
 
     def without_signs(self) -> Stream:
         """The stream that keeps no signs on the way: they are taken by :meth:`finish`."""
@@ -515,22 +427,13 @@ class Stream(Value):
 
     @property
     def caught_up(self) -> Stream:
-        """The stream with the waiting rows folded; the stream itself goes on without that.
+        """The stream with the buffered rows learned; the stream itself stays as it is.
 
         One that only looks for points shows them, and no components: it has gathered nothing.
         """
-        try:
-            stream = self._folded if self.waiting else self
-            only_points = stream.chain.only_points and stream.state is not None
-            return stream.blank(stream.n_rows) if only_points else stream
-        except MemoryError:
-            raise
-        except Exception as problem:  # of a kernel function that fails now and then
-            raise ValueError(
-                f"The {len(self.waiting)} rows that wait for their block cannot be learned, and "
-                "with them nothing can be learned or answered: model.drop_waiting() takes them "
-                f"out. The reason: {problem}"
-            ) from problem
+        stream = self._folded if self.waiting else self
+        only_points = stream.chain.only_points and stream.state is not None
+        return stream.blank(stream.n_rows) if only_points else stream
 
     def blank(self, n_rows: int = 0) -> Stream:
         """The stream with its basis, after so many rows, and nothing that was learned of them."""
@@ -549,16 +452,14 @@ class Stream(Value):
 
     @property
     def settled(self) -> Stream:
-        """The stream with the waiting rows folded and its basis brought up to date.
+        """The stream with its landmarks updated, if an update is due, and with the buffered rows.
 
-        Made anew for everyone who asks: it is as large as the stream, and seldom asked for.
+        The landmarks are those for the completed blocks, so the queries between two blocks share
+        one update. The rest is computed for each call: it is as large as the stream.
         """
-        stream = self.caught_up
-        chain, state = stream.chain, stream.begun
         with cores():
-            clock = Clock(chain.seed, state.n_rows, query=True)
-            change = chain.basis.revise(chain.kernel, state.basis, clock)
-            return stream if change is None else stream.with_state(chain.rebase(state, *change))
+            state = self.learned.updated
+        return (self if state is self.state else self.with_state(state)).caught_up
 
     @cached_property
     def components(self) -> Components:
@@ -584,24 +485,54 @@ class Stream(Value):
 
         Memory stays bounded whatever their number, and threads share the pieces.
         """
-        return queries.in_pieces(self, function, X)
+        scaler = self.units
 
-    def project(self, X: Array, method: Preimage) -> Array:
-        """Rows after projection on the components, back in input space."""
-        return queries.project(self, X, method)
+        def answer(piece: Array) -> Array:
+            return function(place(piece if scaler is None else scaler.apply(piece), self.device))
+
+        with np.errstate(over="ignore", invalid="ignore"):
+            result = cast(concatenate_rows(self.in_pieces(answer, X)), X.dtype)
+        if not all_finite(result):
+            finite(result, self.components.kernel)  # raises an error that names the kernel
+        return result
+
+    def in_pieces(self, function: Callable[[Array], T], X: Array) -> list[T]:
+        """Values of a function for pieces of rows; those of a device come back where X was."""
+        if is_foreign(X) or self.device is not None:
+            size = preferred_rows(X, self.device, 1, QUERY_ROWS)
+            values = [function(X[at, :]) for at in slices(X, size)]
+            return values if is_foreign(X) else [move_to_device(each, None) for each in values]
+        # a few rows are faster without limits for the threads of BLAS
+        alone = int(X.shape[0]) <= THREAD_ROWS
+        with contextlib.nullcontext() if alone else cores():
+            return in_threads(lambda at: function(X[at, :]), slices(X, THREAD_ROWS))
+
+    inverse_transform = inverse.inverse_transform
+    project = inverse.project
+    repair = inverse.repair
+
+    @property
+    def units(self) -> Any:
+        """The numbers that scale rows, which the buffered rows may decide; None: rows stay."""
+        return self.scaler if self.knows_units else self.caught_up.scaler
 
     def in_units(self, X: Array) -> Array:
         """Rows in the units of the kernel."""
-        return queries.in_units(self, X)
+        return X if (scaler := self.units) is None else scaler.apply(X)
 
     def in_data_units(self, X: Array) -> Array:
         """Rows in the units of the kernel, back in those of the data."""
-        scaler = queries.scaler_of(self)
-        return X if scaler is None else scaler.undo(X)
+        return X if (scaler := self.units) is None else scaler.undo(X)
 
     def kept_rows(self) -> np.ndarray | None:
         """Rows that were kept, in the units of the data: a sample, or the points; None: none."""
-        return queries.kept_rows(self)
+        stream = self.caught_up
+        if stream.scaling is not None and not stream.scaling.keeps_columns:
+            return None
+        basis = stream.begun.basis
+        sample = basis.row_sample
+        rows = sample.held()[0] if sample is not None and len(sample) else basis.span.points
+        return np.asarray(stream.in_data_units(to_host(as_dense(rows)).astype(float)))
 
     def moved_in_float32(self, coefficients: Array) -> np.ndarray:
         """How far rounding of kernel values in single precision moves combinations of them.
@@ -643,65 +574,48 @@ class Stream(Value):
         return found
 
 
-def typical(rows: Rows, chain: Chain) -> Rows:
-    """Rows with less weight where they do not fit, whatever the units of their columns.
+def slices(X: Array, size: int) -> list[slice]:
+    """Rows in pieces."""
+    n = int(X.shape[0])
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
-    In those of medians: what scales rows, and how wide a kernel is, must not hang on outliers.
+
+def n_together(X: Array, rank: int, n: int) -> int:
+    """How many blocks like X are projected before they are added: several for each of n threads.
+
+    Some megabytes of coordinates: threads wait for each other at the end.
     """
-    X = to_host(as_dense(rows.X)).astype(float)
-    X = X - np.median(X, axis=0)
-    size = np.median(np.abs(X), axis=0)
-    size[size == 0.0] = np.abs(X).mean(axis=0)[size == 0.0]
-    size[size == 0.0] = 1.0
-    left = first_weights(Linear(), X / size, chain.wanted, chain.center, rows.weights)
-    return replace(rows, weights=left if rows.weights is None else left * rows.weights)
-
-
-def measured_together(X: Array, rank: int, n: int) -> int:
-    """Blocks like X that are measured before they are entered, n at a time.
-
-    A few megabytes of coordinates, more where there are threads, which wait for each other at the
-    end, and at least two blocks for each of several.
-    """
-    if is_foreign(X):
+    if is_foreign(X) or n == 1:
         return 1  # a device has enough to do with one
-    least, numbers = (1, 1) if n == 1 else (2 * n, SEVERAL)
-    return max(least, numbers * MEASURED_NUMBERS // max(1, int(X.shape[0]) * rank))
-
-
-def invisible(X: Array) -> str | None:
-    """Say so in words when rows that are not zero are so small that their squares are."""
-    largest, least = 0.0, np.finfo(dtype_name(X)).tiny
-    for at in cut(X, int(X.shape[1])):  # as a rule the first rows show it
-        largest = max(largest, largest_entry(X[at, :]))
-        if largest * largest >= least:
-            return None
-    if not largest > 0:
-        return None
-    return (
-        f"The largest number in the first rows is {largest:.3g}, whose square underflows "
-        f"{X.dtype}: scale the data (to unit variance, say)."
-    )
+    return max(2 * n, TOGETHER // max(1, int(X.shape[0]) * rank))
 
 
 def hidden_variance(chain: Chain, X: Array) -> str | None:
-    """Say so in words when rounding would hide all that makes the rows differ.
+    """A message if rounding would hide all differences between the rows, else None.
 
-    Energies far above the variance (a linear kernel on rows far from the origin, a Gaussian much
-    wider than the data) leave it below the rank floor of the basis: the answer would be zero.
+    Squared norms far above the variance (a linear kernel on rows far from the origin, a Gaussian
+    much wider than the data) leave it below the rank floor of the landmarks, and squares of very
+    small numbers underflow: all variances would be zero.
     """
+    few = as_dense(take_rows(X, evenly_spaced(int(X.shape[0]), 64)))
+    largest = largest_entry(few)
+    if 0.0 < largest < float(np.finfo(dtype_name(few)).tiny) ** 0.5:
+        return (
+            f"The largest number in these rows is {largest:.3g}, whose square underflows "
+            f"{few.dtype}: scale the data (to unit variance, say)."
+        )
     if not chain.center:
         return None
-    X = to_float64(as_dense(take_rows(X, evenly_spaced(int(X.shape[0]), MOST_COMPARED))))
+    X = to_float64(few)
     if not bool(namespace_of(X).any(X[:1, :] != X)):
         return None  # equal rows have no variance, and zero is the right answer
     K = to_host(finite(chain.kernel.gram(X), chain.kernel))
-    energy = float(np.trace(K)) / len(K)
-    share = 1.0 - float(K.mean()) / energy if energy > 0 else 1.0
-    if share > HIDDEN_SHARE:
+    squared_norm = float(np.trace(K)) / len(K)
+    fraction = 1.0 - float(K.mean()) / squared_norm if squared_norm > 0 else 1.0
+    if fraction > HIDDEN_FRACTION:
         return None
     return (
-        f"With the kernel {chain.kernel} the variance of these rows is {max(share, 0.0):.1g} of "
-        "their energy in feature space, so little that rounding would hide it. Subtract their mean "
-        "and scale them (scale='standard' does both), or choose other kernel parameters."
+        f"With the kernel {chain.kernel} the variance of these rows is {max(fraction, 0.0):.1g} of "
+        "their squared norms in feature space, so little that rounding would hide it. Subtract "
+        "their mean and scale them (scale='standard' does both), or choose other kernel parameters."
     )

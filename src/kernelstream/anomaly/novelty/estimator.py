@@ -146,7 +146,7 @@ class KernelNovelty(OutlierMixin, KernelEstimator):
             rows, _ = draft._rows_to_learn(X, sample_weight, anew=True)
             stream = draft.new_stream(rows.X)
             to_learn, draft._held_back = HeldBack.split(stream, None, rows, at_once=True)
-            draft._learn_rows(stream.learn_all, to_learn)
+            draft.set_stream(stream.learn_all(to_learn))
             draft.decision_scores_ = to_host(draft._errors(rows.X)).astype(float)
         self.report_progress()
         return self
@@ -181,7 +181,7 @@ class KernelNovelty(OutlierMixin, KernelEstimator):
                 to_learn, draft._held_back = HeldBack.split(stream, draft._held_back, rows)
                 draft.set_stream(stream)
                 if len(to_learn):
-                    draft._learn_rows(stream.learn, to_learn)
+                    draft.set_stream(stream.learn(to_learn))
         self.report_progress()
         return self
 

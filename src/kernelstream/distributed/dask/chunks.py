@@ -16,7 +16,7 @@ from kernelstream.distributed.dask.graph import computed, tree
 from kernelstream.distributed.dask.worker import naming
 from kernelstream.estimators import KernelEstimator
 from kernelstream.regression import StreamingKernelClassifier, StreamingKernelRidge
-from kernelstream.regression.base import OnePassRidge, checked_alpha, targets_of
+from kernelstream.regression.base import OnePassRidge, targets_of
 from kernelstream.regression.ridge import note_shape
 
 WORDS = {"weights": "sample_weight", "y": "y"}  # what the user calls what comes with the rows
@@ -151,11 +151,6 @@ def _targets(
         return None, None
     if y is None:
         raise ValueError(f"{name} requires y to be passed, but the target y is None.")
-    if checked_alpha(model.alpha) == "loo":
-        raise ValueError(
-            "alpha='loo' reads the rows once more with the finished model, and a cluster does not: "
-            "use alpha='gcv', which needs the sums only."
-        )
     targets = _beside(rows, y, "y")
     is_flat = targets.ndim == 1
     if targets.ndim not in (1, 2) or (isinstance(model, StreamingKernelClassifier) and not is_flat):

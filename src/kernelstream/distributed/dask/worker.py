@@ -157,7 +157,7 @@ def chosen_rows(
             return None
         chosen, seed = holding.of_chunk(index, len(rows))
         held = HeldBack.nothing(stream.n_features, stream.dtype)
-        return held.add(rows.X, rows.weights, chosen, seed).thin(0.0, np.inf)
+        return held.add(rows.X, rows.weights, chosen, seed).thin()
 
 
 @on_worker
@@ -166,7 +166,7 @@ def join_held(found: list[HeldBack | None]) -> HeldBack | None:
     present = [held for held in found if held is not None]
     if not present:
         return None
-    return reduce(HeldBack.join, present).thin(0.0, np.inf)
+    return reduce(HeldBack.join, present).thin()
 
 
 @dataclass(frozen=True)
@@ -217,9 +217,8 @@ def decide(stream: Stream, sample: ChunkSample | None) -> Stream:
     else:
         rows = sample.rows.canonical()
         if sample.moments is not None:
-            stream = replace(stream, scaler=sample.moments.standardisation())
-        kernel = stream.chain.kernel.fix(stream.prepared(rows.X), rows.weights)
-        stream = stream.with_chain(kernel=kernel)
+            stream = stream.with_units(sample.moments.standardisation())
+        stream = stream.decide(rows)
     stream = replace(stream, scaling=None)  # it is done: chunks don't measure for themselves
     return stream.begin(rows) if is_chosen_once(stream.chain.basis) else stream
 

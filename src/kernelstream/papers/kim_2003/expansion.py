@@ -40,7 +40,7 @@ from kernelstream.papers.sequential import (
     warn_of_shortened,
 )
 from kernelstream.serialization import stored
-from kernelstream.stream import Chain, State
+from kernelstream.stream import Chain, Rows, State
 
 _RANK_FLOOR = 1e-14  # share of its length by which a function must leave the span of the others
 
@@ -83,22 +83,19 @@ class ExpansionChain(Chain):
         return cls(**{field.name: getattr(chain, field.name) for field in fields(Chain)})
 
     def step(
-        self, state: State, blocks: Sequence[Any], frozen: bool
-    ) -> tuple[State, Sequence[Any]]:
+        self, state: State, blocks: Sequence[Rows], frozen: bool
+    ) -> tuple[State, Sequence[Rows]]:
         """Learn a block: rows of the start as in any chain, all others over the expansion."""
-        X, weights, _ = blocks[0]
+        block = blocks[0]
         rank, r = (int(size) for size in state.tracker.V.shape)
-        n = int(X.shape[0])
         if np.all(column_norms(state.tracker.V) > 0):
-            return self.expand(state, X, weights), blocks[1:]
-        few = min(max(r - rank, 1), n)
-        start = X[:few, :], None if weights is None else weights[:few], None
-        after, _ = super().step(state, [start], frozen)
+            return self.expand(state, block.X, block.weights), blocks[1:]
+        few = min(max(r - rank, 1), len(block))
+        after, _ = super().step(state, [block[:few]], frozen)
         n_read = after.n_rows - state.n_rows
-        if int(after.tracker.V.shape[0]) == rank and n_read < n:
+        if int(after.tracker.V.shape[0]) == rank and n_read < len(block):
             return super().step(state, blocks, frozen)  # nothing new in sight: all rows
-        rest = X[n_read:, :], None if weights is None else weights[n_read:], None
-        return after, [rest] if n_read < n else []
+        return after, [block[n_read:]] if n_read < len(block) else []
 
     def expand(self, state: State, X: Array, weights: np.ndarray | None) -> State:
         """Sanger's rule over a block; its rows join the expansion."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-import array_api_strict as strict
 import numpy as np
 import pytest
 
 from kernelstream import StreamingKernelPCA, landmarks, preimages
-from kernelstream.stream import queries
+from kernelstream.stream.inverse import Reconstruction
+from kernelstream.stream.stream import slices
 
 X = np.random.default_rng(0).normal(size=(50, 3)) + 1.0
 
@@ -22,9 +21,7 @@ def stream_of(**parameters: Any) -> Any:
 
 def test_rows_come_in_pieces_and_none_is_left_out() -> None:
     stream = stream_of()
-    pieces = queries.cut(X, 20)
-    assert [len(piece) for piece in pieces] == [20, 20, 10]
-    np.testing.assert_array_equal(np.concatenate(pieces), X)
+    assert slices(X, 20) == [slice(0, 20), slice(20, 40), slice(40, 50)]
     seen: list[int] = []
     many = np.tile(X, (100, 1))
 
@@ -32,28 +29,20 @@ def test_rows_come_in_pieces_and_none_is_left_out() -> None:
         seen.append(len(piece))
         return piece[:, :1]
 
-    np.testing.assert_array_equal(queries.in_pieces(stream, first, many), many[:, :1])
+    np.testing.assert_array_equal(stream.query(first, many), many[:, :1])
     assert sorted(seen) == [904, 1024, 1024, 1024, 1024]
-    assert queries.in_pieces(stream, first, X.astype("f4")).dtype == np.float32
+    assert stream.query(first, X.astype("f4")).dtype == np.float32
     with pytest.raises(ValueError, match="gave values that are not finite on these rows"):
-        queries.in_pieces(stream, lambda piece: piece * np.inf, X)
-
-
-def test_what_was_sent_to_a_device() -> None:
-    """Rows of the host; those of another namespace are where they are."""
-    here = stream_of()
-    there = replace(here, device="cuda")
-    assert not queries.was_sent(here, X) and queries.was_sent(there, X)
-    assert not queries.was_sent(there, strict.asarray(X))
+        stream.query(lambda piece: piece * np.inf, X)
 
 
 def test_units_are_those_of_the_start() -> None:
     plain, scaled = stream_of(), stream_of(scale="standard", basis="everything")
-    assert queries.scaler_of(plain) is None
-    np.testing.assert_array_equal(queries.in_pieces(plain, lambda rows: rows, X), X)
-    scaler = queries.scaler_of(scaled)  # all rows wait: decided by what there is
+    assert plain.units is None
+    np.testing.assert_array_equal(plain.query(lambda rows: rows, X), X)
+    scaler = scaled.units  # all rows wait: decided by what there is
     np.testing.assert_allclose(scaler.mean, X.mean(axis=0))
-    seen = queries.in_pieces(scaled, lambda rows: rows, X)
+    seen = scaled.query(lambda rows: rows, X)
     np.testing.assert_allclose(seen, (X - X.mean(axis=0)) / X.std(axis=0))
 
 
@@ -63,9 +52,9 @@ def test_the_way_back_that_was_learned_is_the_regression_on_the_scores(learned: 
     ridge = preimages.Ridge()
     stream = stream_of(preimage="ridge" if learned else "fixed_point")
     scores = stream.components.scores(X)
-    found = queries.inputs_of(stream, scores, ridge)
+    found = stream.inverse_transform(scores, ridge)
     shown = stream.components
-    back = queries.WayBack(shown, ridge, None)
+    back = Reconstruction(shown, ridge, None)
     assert (back.learned is not None) == learned and (shown.inputs is not None) == learned
     if back.learned is not None:
         expected = scores @ back.learned + X.mean(axis=0)
@@ -80,7 +69,7 @@ def test_the_way_back_that_was_learned_is_the_regression_on_the_scores(learned: 
         + np.sum(held**2, axis=1)
     )
     np.testing.assert_allclose(found.distance, distance, atol=1e-9)
-    single = queries.inputs_of(stream, scores.astype("f4"), ridge)
+    single = stream.inverse_transform(scores.astype("f4"), ridge)
     assert single.X.dtype == single.distance.dtype == np.float32
 
 
