@@ -46,7 +46,6 @@ if TYPE_CHECKING:
         Sources,
         parameter_settings,
     )
-    from kernelstream.cli.report.page import bokeh_colors
     from kernelstream.cli.reporting import write_page
     from kernelstream.cli.terminal import Screen, facts_table
 
@@ -81,7 +80,6 @@ __all__ = [
     "USAGE",
     "WRITE",
     "add_command",
-    "bokeh_colors",
     "facts_table",
     "lock",
     "new_monitor",
@@ -109,7 +107,6 @@ _MODULES = (
     "normal",
     "monitor",
     "reporting",
-    "report.page",
 )
 
 

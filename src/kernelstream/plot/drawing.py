@@ -11,6 +11,7 @@ import numpy as np
 from kernelstream.estimators import StreamingKernelPCA
 
 ACCENT, QUIET, INK = "#b3364a", "#9aa1ac", "#222222"
+MOST_KINDS = 20  # as many colors as people can tell apart
 
 
 def axes(given: Any, rows: int = 1, size: tuple[float, float] | None = None) -> Any:
@@ -37,6 +38,14 @@ def set_labels(ax: Any, title: str | None = None, **labels: str) -> Any:
     ax.set(**labels)
     if title is not None:
         ax.set_title(title, loc="left")
+    return ax
+
+
+def show_image(ax: Any, image: np.ndarray, title: str, **style: Any) -> Any:
+    """Show an image without axes."""
+    ax.imshow(image, interpolation="nearest", **style)
+    ax.set_axis_off()
+    ax.set_title(title, loc="left", fontsize="small")
     return ax
 
 
