@@ -60,6 +60,7 @@ let found = null;
 })(document.body);
 return found;
 """
+# The least contrast of text on canvases with the paper below them (WCAG), and of the page's own.
 CONTRAST = """
 const light = (colour) => {
   const [r, g, b] = colour.map((v) => (v / 255 <= .04045 ? v / 255 / 12.92
