@@ -108,7 +108,6 @@ FLAGS = (
     "--resume",
     "--learn",
     "--alarms-only",
-    "--explain",
     "--force",
 )
 

@@ -40,6 +40,7 @@ from kernelstream.cli.modelfile import (
     stored_in,
 )
 from kernelstream.cli.terminal import Screen, plain
+from kernelstream.cli.transform import largest_contributions
 from kernelstream.tables import Feed, LiveRow, LiveRows, is_address
 from kernelstream.tables.feeds import FileFeed, PipeFeed
 from kernelstream.tables.files import standard_input
@@ -208,7 +209,7 @@ class DetectorScorer(RowScorer):
         anomaly_score = -float(self.detector.score_samples(X)[0])
         p_value = float(self.detector.p_values(X)[0])
         alarm = bool(self.detector.predict(X)[0] == -1)
-        top = self._top(X) if alarm else []
+        top = largest_contributions(self.stored, X, self.top)[0] if alarm else []
         if self.learn and not alarm:
             self.detector.partial_fit(X)
         return {
@@ -216,15 +217,8 @@ class DetectorScorer(RowScorer):
             "p_value": p_value,
             "alarm": alarm,
             "learned": self.learn and not alarm,
-            "top": top,
+            "top": [{"variable": name, "contribution": fraction} for name, fraction in top],
         }
-
-    def _top(self, X: np.ndarray) -> list[dict[str, Any]]:
-        values = self.detector.contributions(X)[0]
-        fractions = values / max(float(values.sum()), np.finfo(float).tiny)
-        largest = np.argsort(-fractions, kind="stable")[: self.top]
-        names = self.names or [f"x{i}" for i in range(self.n_features)]
-        return [{"variable": names[i], "contribution": float(fractions[i])} for i in largest]
 
     def save(self, path: Path, position: dict[str, Any] | None) -> None:
         """Write the detector with what it learned."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,14 @@ def facts_table(rows: list[tuple[str, str]], title: str | None = None) -> Table:
     )
     for name, value in rows:
         table.add_row(f"[dim]{name}[/]", value)
+    return table
+
+
+def headed_table(title: str | None, names: Sequence[str], text: Container[str] = ()) -> Table:
+    """A table with names of columns, which are of numbers but for those in ``text``."""
+    table = Table(title=title, title_style="bold", title_justify="left", box=None)
+    for name in names:
+        table.add_column(name, justify="left" if name in text else "right", overflow="fold")
     return table
 
 
