@@ -39,7 +39,7 @@ from kernelstream.cli.modelfile import (
     save_monitor,
     stored_in,
 )
-from kernelstream.cli.terminal import Screen, plain
+from kernelstream.cli.terminal import Screen, finite, plain
 from kernelstream.cli.transform import largest_contributions
 from kernelstream.tables import Feed, LiveRow, LiveRows, is_address
 from kernelstream.tables.feeds import FileFeed, PipeFeed
@@ -332,12 +332,3 @@ def score_row(scorer: RowScorer, row: LiveRow) -> dict[str, Any] | str:
             return {"time": row.time, **row.kept, **scorer.score_row(row)}
     except ValueError as problem:
         return str(problem)
-
-
-def finite(value: Any) -> Any:
-    """The same with null for what JSON cannot say: infinity, not a number."""
-    if isinstance(value, dict):
-        return {name: finite(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [finite(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

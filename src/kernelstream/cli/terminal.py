@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 from collections.abc import Container, Sequence
@@ -53,7 +54,7 @@ class Screen:
         taken = output is not None and Replacement.descriptor_of(output) == 1
         if self.as_json:
             stream = sys.stderr if taken else sys.stdout
-            stream.write(json.dumps(facts, default=plain) + "\n")
+            stream.write(json.dumps(finite(facts), default=plain) + "\n")
             stream.flush()  # here, where a failure is reported
         elif not self.quiet:
             for item in shown:
@@ -152,4 +153,13 @@ def headed_table(title: str | None, names: Sequence[str], text: Container[str] =
 
 def plain(value: Any) -> Any:
     """What JSON does not know: numbers of NumPy, times, paths."""
-    return value.tolist() if hasattr(value, "tolist") else str(value)
+    return finite(value.tolist()) if hasattr(value, "tolist") else str(value)
+
+
+def finite(value: Any) -> Any:
+    """The same with null for what JSON cannot say: infinity, not a number."""
+    if isinstance(value, dict):
+        return {name: finite(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
