@@ -94,12 +94,7 @@ plot.contribution_bars(monitor.event_contributions(event))
 plt.show()
 
 # %%
-# Rows on the components of normal operation, and how far the monitor has moved with the stream.
-
-plot.score_plot(monitor, {"normal": rows[:300], "fault": rows[300:360]})
-plt.show()
-
-# %%
+# How far the monitor has moved with the stream.
 
 plot.adaptation_chart(records)
 plt.show()

@@ -19,7 +19,6 @@ from kernelstream.plot.monitor import (
     contribution_map,
     control_charts,
     monitor_charts,
-    score_plot,
 )
 from kernelstream.plot.streams import LearningCurve, follow, learning_curve
 
@@ -38,6 +37,5 @@ __all__ = [
     "learning_curve",
     "monitor_charts",
     "row_causes",
-    "score_plot",
     "scree",
 ]
