@@ -102,7 +102,7 @@ def stream_facts(stored: Stored) -> dict[str, Any]:
         "certificate": {
             **vars(details),
             "useful": details.useful,
-            "variance_intervals": details.eigenvalue_intervals / components.weight,
+            "variance_intervals": details.eigenvalue_intervals / (components.weight or np.nan),
             "statistical": vars(statistical),
         },
     }
