@@ -7,6 +7,7 @@ import math
 import sys
 import time
 from collections.abc import Container, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,6 @@ from kernelstream.estimators import KernelEstimator
 from kernelstream.serialization import Replacement
 from kernelstream.tables import Source
 
-EVALUATE_EVERY = 2.0  # seconds: the explained variance costs a little
-REFRESH = 0.2
 LOG_EVERY = 10.0  # seconds between two lines where there is no terminal
 
 
@@ -74,8 +73,7 @@ class RowProgress:
         self.source, self.screen, self.title = source, screen, title
         self.start, self.end = start, end
         self.began = self.logged = time.monotonic()
-        self.evaluated = self.drawn = 0.0
-        self.model_text = ""
+        self.evaluate_at, self.model_text = 0.0, ""
         self.n_rows = 0
         self.bar = Progress(
             TextColumn("{task.description}"),
@@ -104,17 +102,17 @@ class RowProgress:
         if self.bar.disable and now - self.logged >= LOG_EVERY:
             self.logged = now
             self.screen.say(self.line(now - self.began))
-        if self.bar.disable or now - self.drawn < REFRESH:
+        if self.bar.disable:
             return
-        if estimator is not None and now - self.evaluated > EVALUATE_EVERY:
+        if estimator is not None and now >= self.evaluate_at:
             ratio = float(estimator.stream_.components.explained_variance_ratio.sum())
             points = len(getattr(estimator, "basis_points_", ()))
             self.model_text = f", {points} points, {ratio:.1%} variance"
             # It may cost much with many landmarks: never more than a few per cent of the time.
-            self.evaluated = time.monotonic() + 20 * (time.monotonic() - now)
+            cost = time.monotonic() - now
+            self.evaluate_at = now + max(2.0, 20 * cost)
         rate = self.n_rows / max(now - self.began, 1e-9)
         facts = f"{self.n_rows:,} rows, {rate:,.0f}/s{self.model_text}"
-        self.drawn = now
         self.bar.update(self.task, completed=self.fraction(), facts=facts)
 
     def fraction(self) -> float:
@@ -127,8 +125,7 @@ class RowProgress:
         fraction = self.start if self.source.from_pipe else self.fraction()
         if fraction > self.start:
             left = seconds * (1.0 - fraction) / (fraction - self.start)
-            minutes, rest = divmod(round(left), 60)
-            done = f"{fraction:.0%}, {minutes // 60}:{minutes % 60:02d}:{rest:02d} left, "
+            done = f"{fraction:.0%}, {timedelta(seconds=round(left))} left, "
         rate = self.n_rows / max(seconds, 1e-9)
         return f"{self.title}: {done}{self.n_rows:,} rows, {rate:,.0f} rows/s"
 

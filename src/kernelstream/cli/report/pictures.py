@@ -65,15 +65,16 @@ def embedding(model: StreamingKernelPCA, observed: Observed | None) -> list[Mark
     if observed is None:
         return [picture(lambda ax: plot.basis(model, ax=ax), "Points of the basis")]
     color = None if observed.labels is None else colors_of(observed.labels)
-    return [
-        picture(
-            lambda ax, pair=(0, second): plot.embedding(
-                model, observed.rows, color=color, components=pair, ax=ax
+
+    def rows_on(second: int) -> Markup:
+        return picture(
+            lambda ax: plot.embedding(
+                model, observed.rows, color=color, components=(0, second), ax=ax
             ),
             f"Rows on components 1 and {second + 1}",
         )
-        for second in range(1, min(model.n_components_, 3))
-    ]
+
+    return [rows_on(second) for second in range(1, min(model.n_components_, 3))]
 
 
 def colors_of(labels: Sequence[Any]) -> np.ndarray:
@@ -140,7 +141,8 @@ def histograms(columns: Sequence[ColumnComparison]) -> Markup:
             edges = np.histogram_bin_edges(np.concatenate([column.learned, column.these]), 24)
             ax.hist(column.these, edges, density=True, color=ACCENT, alpha=0.5)
             ax.hist(column.learned, edges, density=True, color="black", histtype="step")
-            set_labels(ax, column.name, yticks=[])
+            ax.set_yticks([])
+            set_labels(ax, column.name)
 
     return picture(draw, "Distributions of columns", (11.0, 2.0 * n_rows), (n_rows, 4))
 
