@@ -94,11 +94,5 @@ plot.contribution_bars(monitor.event_contributions(event))
 plt.show()
 
 # %%
-# How far the monitor has moved with the stream.
-
-plot.adaptation_chart(records)
-plt.show()
-
-# %%
 # **Learnt:** a fault of one sensor is seen in the chart within a few rows, and the bars name the
 # sensor. Each picture is one line; what it shows can be read from the model as numbers, too.

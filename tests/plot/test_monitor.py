@@ -116,7 +116,7 @@ def test_contribution_map(watched: tuple[KernelMonitor, Records]) -> None:
     with pytest.raises(ValueError, match="No record has contributions"):
         charts.contribution_map(Records(r for r in records if r.contributions is None))
     with pytest.raises(ValueError, match="no records"):
-        charts.adaptation_chart(Records())
+        charts.control_charts(Records(), watched[0])
 
 
 def test_components_of_normal_rows_are_centred_and_ordered() -> None:
@@ -127,19 +127,6 @@ def test_components_of_normal_rows_are_centred_and_ordered() -> None:
     np.testing.assert_allclose(scores.mean(axis=0), 0, atol=1e-8)
     np.testing.assert_allclose(C, np.diag(np.diag(C)), atol=1e-8)
     assert np.all(np.diff(np.diag(C)) <= 1e-10)
-
-
-def test_adaptation_chart(watched: tuple[KernelMonitor, Records]) -> None:
-    _, records = watched
-    axes = charts.adaptation_chart(records)
-    above, below = axes
-    np.testing.assert_array_equal(
-        line(above, "largest shift of a mean [sd]"), records.column("drift.largest_shift")
-    )
-    np.testing.assert_array_equal(line(below, "overlap of axes"), records.column("drift.overlap"))
-    assert line(below, "overlap of axes")[0] == 1.0
-    flags = np.r_[False, ~records.column("learned")]
-    assert len(above.patches) == np.sum(flags[1:] & ~flags[:-1])
 
 
 def test_the_charts_of_a_monitor_are_here_too() -> None:

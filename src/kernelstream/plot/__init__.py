@@ -14,7 +14,6 @@ from kernelstream.plot.explanations import component_curves, row_causes
 from kernelstream.plot.models import basis, contours, embedding, scree
 from kernelstream.plot.monitor import (
     ControlChart,
-    adaptation_chart,
     contribution_bars,
     contribution_map,
     control_charts,
@@ -25,7 +24,6 @@ from kernelstream.plot.streams import LearningCurve, follow, learning_curve
 __all__ = [
     "ControlChart",
     "LearningCurve",
-    "adaptation_chart",
     "basis",
     "component_curves",
     "contours",

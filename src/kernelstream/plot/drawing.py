@@ -1,4 +1,4 @@
-"""Plot helpers: Axes, colors, labels, guaranteed variance intervals."""
+"""Plot helpers: Axes, colors, labels, images."""
 
 from __future__ import annotations
 
@@ -80,16 +80,3 @@ def without_names(model: StreamingKernelPCA) -> StreamingKernelPCA:
     bare = copy.copy(model)
     bare.__dict__.pop("feature_names_in_", None)
     return bare
-
-
-def certified_variances(model: StreamingKernelPCA, shares: bool = False) -> np.ndarray | None:
-    """The intervals that certainly hold the exact variances, (r, 2); None where none is useful.
-
-    With ``shares`` they are shares of the total variance.
-    """
-    certificate = model.certificate_
-    if not certificate.details.useful:
-        return None
-    components = model.stream_.components
-    intervals = certificate.details.eigenvalue_intervals / components.weight
-    return intervals / components.total_variance if shares else intervals

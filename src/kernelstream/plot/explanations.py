@@ -57,11 +57,8 @@ def component_curves(
     told = model.explain_components(X, n_columns)[component]
     n = len(told.columns)
     if ax is None:
-        size = (min(2.2 + 2.4 * n, 12.0), 2.9)
-        made = pyplot().subplots(
-            1, n, sharey=True, squeeze=False, figsize=size, layout="constrained"
-        )
-        ax = made[1][0]
+        style = {"figsize": (min(2.2 + 2.4 * n, 12.0), 2.9), "layout": "constrained"}
+        ax = pyplot().subplots(1, n, sharey=True, **style)[1]
     places = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
     if len(places) < n:
         raise ValueError(

@@ -14,7 +14,6 @@ from kernelstream.plot.drawing import (
     MOST_KINDS,
     QUIET,
     axes,
-    certified_variances,
     is_ink,
     set_labels,
     show_image,
@@ -47,33 +46,18 @@ def scree(model: StreamingKernelPCA, *, ax: Any = None, n_components: int = 40) 
     """
     ax = axes(ax)
     variances = to_host(model.explained_variance_)[:n_components]
-    intervals = certified_variances(model)
+    bounds = model.certificate_.details
     number = np.arange(1, len(variances) + 1)
     ax.bar(number, variances, color=ACCENT, alpha=0.75, width=0.7, label="model")
-    if intervals is not None:
-        low, high = intervals[: len(variances)].T
-        middle, half = (low + high) / 2, (high - low) / 2
-        ax.errorbar(
-            number,
-            middle,
-            half,
-            fmt="none",
-            ecolor=INK,
-            capsize=3,
-            lw=1.2,
-            label="exact, certified",
-        )
+    if bounds.useful:
+        intervals = bounds.eigenvalue_intervals[: len(variances)]
+        low, high = intervals.T / model.stream_.components.weight
+        style = {"fmt": "none", "ecolor": INK, "capsize": 3, "lw": 1.2}
+        ax.errorbar(number, (low + high) / 2, (high - low) / 2, label="exact, certified", **style)
         ax.legend(frameon=False)
     else:
-        ax.text(
-            0.98,
-            0.95,
-            "no useful certificate",
-            transform=ax.transAxes,
-            ha="right",
-            va="top",
-            color=QUIET,
-        )
+        place = {"transform": ax.transAxes, "ha": "right", "va": "top"}
+        ax.text(0.98, 0.95, "no useful certificate", color=QUIET, **place)
     ax.xaxis.get_major_locator().set_params(integer=True)
     share = float(to_host(model.explained_variance_ratio_).sum())
     title = f"{model.n_components_} components, {share:.1%} of the variance"

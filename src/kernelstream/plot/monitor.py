@@ -1,4 +1,4 @@
-"""Plots of a monitor: control charts, contribution bars and maps, adaptation chart.
+"""Plots of a monitor: control charts, contribution bars and maps.
 
 Nothing is shown or saved: that is for the caller.
 """
@@ -184,8 +184,8 @@ def contribution_bars(
     room = max([*values, np.finfo(float).tiny])
     for place, (_, value, size) in enumerate(top):
         ax.text(value + 0.01 * room, place, f"{size:+.3g}{unit}", va="center", fontsize=8)
-    ax.set(yticks=places, xlabel="contribution to the index", xlim=(0, 1.2 * room))
-    ax.set_yticklabels([name for name, _, _ in top])
+    ax.set(xlabel="contribution to the index", xlim=(0, 1.2 * room))
+    ax.set_yticks(places, [name for name, _, _ in top])
     ax.locator_params(axis="x", nbins=4)
     ax.invert_yaxis()
     return ax
@@ -235,61 +235,13 @@ def contribution_map(records: Records, ax: Any = None, most: int = 15) -> Any:
     top = np.nanmax(np.abs(values))
     signed = LinearSegmentedColormap.from_list("signed", [BLUE, "#FFFFFF", ORANGE])
     times = _times(records)
-    image = ax.pcolormesh(
-        times,
-        np.arange(len(order)),
-        values[order],
-        cmap=signed,
-        vmin=-top,
-        vmax=top,
-        shading="nearest",
-    )
-    ax.set(yticks=np.arange(len(order)), xlabel="time")
-    ax.set_yticklabels([names[j] for j in order])
+    places, style = np.arange(len(order)), {"cmap": signed, "vmin": -top, "vmax": top}
+    image = ax.pcolormesh(times, places, values[order], shading="nearest", **style)
+    ax.set_yticks(places, [names[j] for j in order])
+    ax.set_xlabel("time")
     ax.invert_yaxis()
     ax.figure.colorbar(image, ax=ax, label="± root of the contribution", pad=0.01)
     return ax
-
-
-def adaptation_chart(records: Records, axes: Any = None) -> Any:
-    """What adaptation has followed, against the model that was fitted.
-
-    Above: the largest shift of a mean (in deviations) and the novelty of the rows learned last,
-    under the frozen model; below: the largest change of a deviation (a factor) and the overlap of
-    the leading directions. Rows that were not learned are shaded.
-
-    Parameters
-    ----------
-    records : Records
-    axes : sequence of two Axes, optional
-
-    Returns
-    -------
-    array of two Axes
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernelstream import KernelMonitor
-    >>> X = np.random.default_rng(0).normal(size=(300, 3))
-    >>> monitor = KernelMonitor(basis=30, random_state=0).fit(X[:200])
-    >>> len(adaptation_chart(monitor.update_many(X[200:])))
-    2
-    """
-    axes = drawing.axes(axes, rows=2, size=(9, 4))
-    times = _times(records)
-    shown = (
-        (("largest_shift", "largest shift of a mean [sd]"), ("novelty", "novelty [sd]")),
-        (("largest_scale", "largest change of a deviation [×]"), ("overlap", "overlap of axes")),
-    )
-    for axis, pair in zip(axes, shown, strict=True):
-        for start, stop in _periods(~records.column("learned")):
-            axis.axvspan(times[start], times[stop], color=PALE, lw=0)
-        for (name, label), colour in zip(pair, (BLUE, ORANGE), strict=True):
-            axis.plot(times, records.column(f"drift.{name}"), color=colour, label=label)
-        axis.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, fontsize=8, ncols=2)
-    axes[-1].set_xlabel("time")
-    return np.asarray(axes)
 
 
 def _times(records: Records) -> np.ndarray:
