@@ -14,7 +14,7 @@ from kernelstream.cli.arguments import ExplainArguments
 from kernelstream.cli.failures import DATA, CommandError
 from kernelstream.cli.modelfile import Stored, read, read_kernel_pca
 from kernelstream.cli.terminal import RowProgress, Screen, headed_table
-from kernelstream.estimators import ComponentExplanation, RowExplanation
+from kernelstream.estimators import RowExplanation
 from kernelstream.tables import Source
 
 
@@ -136,7 +136,7 @@ def row_table(rows: Sequence[ErrorRow], explanations: Sequence[RowExplanation]) 
 # -- components
 
 
-def component_facts(component: ComponentExplanation) -> dict[str, Any]:
+def component_facts(component: Any) -> dict[str, Any]:
     """The columns of a component, for machines."""
     return {
         "component": component.number,
@@ -145,7 +145,7 @@ def component_facts(component: ComponentExplanation) -> dict[str, Any]:
     }
 
 
-def component_table(components: Sequence[ComponentExplanation]) -> Table:
+def component_table(components: Sequence[Any]) -> Table:
     """A line for each column: its share, shape, slope and curve."""
     names = ["", "share", "column", "weight", "shape", "a unit", "curve"]
     table = headed_table("Components", names, text=("column", "shape", "curve"))

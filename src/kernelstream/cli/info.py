@@ -162,11 +162,18 @@ def learned_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("standardized", "with mean and deviation of a sample of rows"))
     if facts["filled"]:
         rows.append(("missing values", "filled by the model; all here is of filled rows"))
-    for entry in facts["history"]:
-        bad = f", {entry['bad_rows']:,} bad rows passed over" if entry["bad_rows"] else ""
-        rows.append(("learned", f"{entry['rows']:,} rows of {few(entry['sources'], 3)}{bad}"))
+    rows += history_rows(facts["history"])
     if facts["checkpoint"] is not None:
         rows.append(("state", "a checkpoint: go on with fit … --resume"))
+    return rows
+
+
+def history_rows(history: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """The rows that were learned, and where they came from."""
+    rows = []
+    for entry in history:
+        bad = f", {entry['bad_rows']:,} bad rows passed over" if entry["bad_rows"] else ""
+        rows.append(("learned", f"{entry['rows']:,} rows of {few(entry['sources'], 3)}{bad}"))
     return rows
 
 

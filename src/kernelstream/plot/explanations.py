@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from kernelstream.arrays import to_host
-from kernelstream.estimators import ComponentExplanation, RowExplanation, StreamingKernelPCA
+from kernelstream.estimators import RowExplanation, StreamingKernelPCA
 from kernelstream.plot.drawing import ACCENT, INK, QUIET, axes, pyplot, set_labels
 
 
@@ -67,7 +67,7 @@ def component_curves(
     return draw_curves(places[:n], told)
 
 
-def draw_curves(places: np.ndarray, component: ComponentExplanation) -> np.ndarray:
+def draw_curves(places: np.ndarray, component: Any) -> np.ndarray:
     """Draw one component along its columns, each on Axes of its own."""
     for place, column in zip(places, component.columns, strict=False):
         place.axhline(0.0, color=QUIET, lw=0.8, ls=":")

@@ -16,7 +16,7 @@ from kernelstream import plot
 from kernelstream.arrays import evenly_spaced
 from kernelstream.cli.report.fit_summary import ColumnComparison
 from kernelstream.cli.report.observe import Observed
-from kernelstream.estimators import ComponentExplanation, StreamingKernelPCA
+from kernelstream.estimators import StreamingKernelPCA
 from kernelstream.plot.drawing import ACCENT, MOST_KINDS, QUIET, set_labels, show_image
 from kernelstream.plot.explanations import draw_curves
 
@@ -118,7 +118,7 @@ def errors(observed: Observed, limit: float | None) -> Markup:
 # -- pictures of columns
 
 
-def curves(components: Sequence[ComponentExplanation]) -> Markup:
+def curves(components: Sequence[Any]) -> Markup:
     """A row of curves for each component, one for each of its columns."""
     n_columns = max(len(component.columns) for component in components)
 
