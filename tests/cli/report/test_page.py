@@ -67,6 +67,14 @@ def test_pages_without_rows(model: StreamingKernelPCA) -> None:
     assert "Reconstruction error over time" not in page
 
 
+@pytest.mark.parametrize("n_components", [1, 2])
+@pytest.mark.parametrize("shape", [(50, 3), (60, 1)])
+def test_a_page_about_constant_rows(shape: tuple[int, int], n_components: int) -> None:
+    for rows in (np.zeros(shape), np.eye(*shape)):
+        model = StreamingKernelPCA(n_components, gamma=1.0, basis=20, random_state=0).fit(rows)
+        assert "Distributions of columns" in pictures(html(model, rows))
+
+
 def test_pictures_of_images_have_their_shape(model: StreamingKernelPCA) -> None:
     with pytest.raises(ValueError, match="has 6 pixels, and a row has 16"):
         html(model, image_shape=(2, 3))

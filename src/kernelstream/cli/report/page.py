@@ -157,7 +157,7 @@ def column_sections(
     return {
         "sections": "columns.html",
         "components": components,
-        "curves": pictures.curves(components) if components else None,
+        "curves": pictures.curves(components),
         "rows": rows,
         "histograms": pictures.histograms(fit.columns[:12]) if fit.columns else None,
     }

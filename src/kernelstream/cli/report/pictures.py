@@ -27,23 +27,23 @@ def picture(
     draw: Callable[[Any], Any],
     alt: str,
     size: tuple[float, float] = (5.6, 3.8),
-    shape: tuple[int, int] = (1, 1),
+    shape: tuple[int, int] | None = None,
 ) -> Markup:
     """An image element with what a function draws.
 
     Parameters
     ----------
     draw : function
-        It gets the Axes: an array of them if there are several.
+        It gets the Axes: an array of them if there is a shape.
     alt : str
         Text for those who cannot see the picture.
     size : (float, float)
         Width and height in inches.
-    shape : (int, int)
-        Rows and columns of Axes.
+    shape : (int, int), optional
+        Rows and columns of Axes; without it there is one.
     """
     figure = Figure(figsize=size, layout="constrained")
-    draw(figure.subplots(*shape, squeeze=shape == (1, 1)))
+    draw(figure.subplots() if shape is None else figure.subplots(*shape, squeeze=False))
     content = io.BytesIO()
     figure.savefig(content, format="png", dpi=150)
     data = base64.b64encode(content.getvalue()).decode()
@@ -118,13 +118,18 @@ def errors(observed: Observed, limit: float | None) -> Markup:
 # -- pictures of columns
 
 
-def curves(components: Sequence[Any]) -> Markup:
+def curves(components: Sequence[Any]) -> Markup | None:
     """A row of curves for each component, one for each of its columns."""
+    components = [component for component in components if component.columns]
+    if not components:
+        return None
     n_columns = max(len(component.columns) for component in components)
 
     def draw(axes: Any) -> None:
         for row, component in zip(axes, components, strict=True):
             draw_curves(row, component)
+            for ax in row[len(component.columns) :]:
+                ax.set_axis_off()
 
     size = 2.4 * n_columns + 0.6, 2.2 * len(components)
     return picture(draw, "Components along their columns", size, (len(components), n_columns))
