@@ -124,9 +124,12 @@ plt.show()
 # %%
 # What adaptation has followed:
 
-axes = plot.adaptation_chart(records)
-axes[0].figure.suptitle("Normal operation against the first three days")
-pictures["adaptation.png"] = axes[0].figure
+figure, axis = plt.subplots(figsize=(9, 2.6), layout="constrained")
+axis.plot(records.column("drift.largest_shift"), label="largest shift of a mean [sd]")
+axis.plot(records.column("drift.largest_scale"), label="largest change of a deviation [×]")
+axis.set_title("Normal operation against the first three days", loc="left")
+axis.legend(frameon=False)
+pictures["adaptation.png"] = figure
 plt.show()
 
 # %%

@@ -94,16 +94,5 @@ plot.contribution_bars(monitor.event_contributions(event))
 plt.show()
 
 # %%
-# Rows on the components of normal operation, and how far the monitor has moved with the stream.
-
-plot.score_plot(monitor, {"normal": rows[:300], "fault": rows[300:360]})
-plt.show()
-
-# %%
-
-plot.adaptation_chart(records)
-plt.show()
-
-# %%
 # **Learnt:** a fault of one sensor is seen in the chart within a few rows, and the bars name the
 # sensor. Each picture is one line; what it shows can be read from the model as numbers, too.

@@ -107,7 +107,6 @@ FLAGS = (
     "--resume",
     "--learn",
     "--alarms-only",
-    "--explain",
     "--force",
 )
 

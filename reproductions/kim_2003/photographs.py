@@ -13,8 +13,9 @@ from PIL import Image
 from kernelstream import StreamingKernelPCA, landmarks
 from kernelstream.images import SuperResolver
 from kernelstream.images.files import resized
-from kernelstream.images.patches import Canvas, starts, windows
+from kernelstream.images.patches import windows
 from reproductions import drawing
+from reproductions.kim_2003 import rebuilding
 
 SCALE, SIDE, SIGMA, R = 4, 14, 0.5, 300
 OVERLAP = 10  # pixels from one window to the next where they overlap
@@ -135,14 +136,11 @@ def rebuilt(
     drawn = [patches(image, patches_per_image, seed) for seed, image in enumerate(train)]
     rows = np.concatenate(drawn)
     model = StreamingKernelPCA(random_state=0, **settings).fit(rows - means(rows))
-    tops, lefts = (starts(length, SIDE, step) for length in given.shape)
-    rows = windows(given, SIDE)[np.ix_(tops, lefts)].reshape(-1, SIDE**2)
-    found = model.inverse_transform(model.transform(rows - means(rows))) + means(rows)
-    canvas = Canvas(given.shape)
-    places = np.stack(np.meshgrid(tops, lefts, indexing="ij"), axis=-1).reshape(-1, 2)
-    for (top, left), patch in zip(places, found.reshape(-1, SIDE, SIDE), strict=True):
-        canvas.add(int(top), int(left), patch)
-    return canvas.image()
+
+    def project(rows: np.ndarray) -> np.ndarray:
+        return model.inverse_transform(model.transform(rows - means(rows))) + means(rows)
+
+    return rebuilding.rebuilt(given, SIDE, step, project)
 
 
 def patches(image: np.ndarray, count: int, seed: int) -> np.ndarray:

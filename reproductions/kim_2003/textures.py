@@ -12,11 +12,11 @@ from scipy.ndimage import gaussian_filter
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelstream import preimages
-from kernelstream.images.patches import Canvas, starts, windows
 from kernelstream.papers import KernelHebbianPCA
 from reproductions.frame import claim
 from reproductions.kim_2003 import faces, photographs
 from reproductions.kim_2003.photographs import OVERLAP, SIDE, draw, psnr, quartered
+from reproductions.kim_2003.rebuilding import rebuilt
 
 SIGMAS = (0.5, 1.0, 2.0)  # the paper's, in units that it does not give, and wider ones
 PASSES = 120  # "around 120 iterations" for natural images
@@ -34,7 +34,8 @@ def experiment(X: np.ndarray, photos: np.ndarray, out: Path, tiny: bool = False)
         "bilinear": [bilinear for *_, bilinear in pictures],
     }
     ways["pca_40"] = [
-        rebuilt(given, SIDE, lambda rows: faces.linear(X, rows, 40)) for _, _, given, _ in pictures
+        rebuilt(given, SIDE, SIDE, lambda rows: faces.linear(X, rows, 40))
+        for _, _, given, _ in pictures
     ]
     rest = {}
     for sigma in sigmas:
@@ -54,7 +55,7 @@ def experiment(X: np.ndarray, photos: np.ndarray, out: Path, tiny: bool = False)
         }
         for name, step in (("blocks", SIDE), ("overlap", OVERLAP)):
             ways[f"{name}_{sigma:g}"] = [
-                rebuilt(given, step, projection(model)) for _, _, given, _ in pictures
+                rebuilt(given, SIDE, step, projection(model)) for _, _, given, _ in pictures
             ]
     show(pictures[0], {name: found[0] for name, found in ways.items()}, sigmas, out)
     truths = [truth for truth, *_ in pictures]
@@ -77,20 +78,6 @@ def most_detailed(photos: np.ndarray, count: int) -> list[int]:
         truth, _, _, bilinear = quartered(photo)
         missed.append(psnr(bilinear, truth))
     return [int(i) for i in np.argsort(missed)[:count]]
-
-
-def rebuilt(
-    given: np.ndarray, step: int, project: Callable[[np.ndarray], np.ndarray]
-) -> np.ndarray:
-    """An image of windows that were projected; where they overlap, their mean."""
-    tops, lefts = (starts(length, SIDE, step) for length in given.shape)
-    places = [(int(top), int(left)) for top in tops for left in lefts]
-    every = windows(given, SIDE)
-    found = project(np.stack([every[place].ravel() for place in places]))
-    canvas = Canvas((given.shape[0], given.shape[1]))
-    for (top, left), patch in zip(places, found.reshape(-1, SIDE, SIDE), strict=True):
-        canvas.add(top, left, patch)
-    return canvas.image()
 
 
 def projection(model: KernelHebbianPCA) -> Callable[[np.ndarray], np.ndarray]:

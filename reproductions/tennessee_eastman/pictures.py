@@ -74,8 +74,10 @@ def stream_picture(runs: Runs, path: Path) -> None:
     monitor = KernelMonitor(lags=2, random_state=0).fit(runs["d00"], calibration=runs["d00_te"])
     name = "d05_te" if "d05_te" in runs else max(runs)
     records = copy.copy(monitor).update_many(runs[name])
-    figure, axes = plt.subplots(3, 1, sharex=True, figsize=(9, 5.6))
-    charts.control_charts(records, monitor, axes, spans={"normal": (0, START)})
+    figure, axes = plt.subplots(4, 1, sharex=True, figsize=(9, 7.2))
+    charts.control_charts(records, monitor, axes)
+    for axis in axes:
+        axis.axvspan(0, START, color=charts.PALE, lw=0)
     axes[0].set_title("Fault 5: the condenser's cooling water, from row 160 on", loc="left")
     drawing.save(figure, path, dpi=110)
 

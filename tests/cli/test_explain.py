@@ -53,7 +53,7 @@ def test_tables_for_people(table: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [[], ["--detector", "novelty"]])
-def test_score_ranks_the_strangest_and_explains_them(
+def test_rows_with_the_largest_error_are_those_of_score(
     table: Path, tmp_path: Path, kind: list[str]
 ) -> None:
     model = tmp_path / "m.safetensors"
@@ -62,30 +62,33 @@ def test_score_ranks_the_strangest_and_explains_them(
         io.StringIO(run("score", model, table, "--to", "csv", "--keep", "id").stdout)
     )
     name = "error" if kind else "reconstruction_error"
-    words = ["score", model, table, "--top", 4, "--keep", "id"]
-    told = json.loads(run(*words, "--explain", "--json").stdout)["rows"]
+    told = json.loads(run("explain", model, table, "--top", 4, "--keep", "all", "--json").stdout)[
+        "rows"
+    ]
     strangest = every.sort_values(name, ascending=False, kind="stable").head(4)
     assert [row["id"] for row in told] == strangest["id"].tolist()
     assert [row["rank"] for row in told] == [1, 2, 3, 4]
     assert [row["error"] for row in told] == pytest.approx(strangest[name].tolist())
     assert told[0]["id"] == "r123" and told[0]["causes"][0]["name"] == "load"
-    plain = json.loads(run(*words, "--json").stdout)["rows"]
-    assert [row["p_value"] for row in plain] == [row["p_value"] for row in told]
-    assert "causes" not in plain[0]
-    if kind:  # against rows that were held back, as without --top
+    if kind:  # against rows that were held back, as in score
         assert [row["p_value"] for row in told] == pytest.approx(strangest["p_value"].tolist())
     else:  # against the sample that the model keeps, which holds all of so few rows
         assert told[0]["p_value"] == pytest.approx(2 / 401)
-    run(*words, "--explain", "-o", tmp_path / "top.parquet")
-    written = pd.read_parquet(tmp_path / "top.parquet")
-    assert list(written) == ["rank", "file", "row", "id", "error", "p_value", "causes"]
-    assert written["causes"][0].startswith("load is ") and len(written) == 4
-    assert "load is" in run("score", model, table, "--explain").stdout  # of twenty rows
+
+
+def test_a_kept_column_whose_name_is_taken_is_marked(table: Path, tmp_path: Path) -> None:
+    model, marked = tmp_path / "m.safetensors", tmp_path / "marked.csv"
+    run("fit", table, "-o", model, "--exclude", "id", "--basis", "80", "--components", "6")
+    pd.read_csv(table).rename(columns={"id": "error"}).to_csv(marked, index=False)
+    words = ["explain", model, marked, "--keep", "error", "--top", 1, "--json"]
+    (row,) = json.loads(run(*words).stdout)["rows"]
+    assert row["error_kept"] == "r123" and row["error"] > 0
 
 
 def test_a_model_that_keeps_no_rows_cannot_say_what_is_usual(table: Path, tmp_path: Path) -> None:
     model = tmp_path / "m.safetensors"
     one = ["--basis", "landmarks(points=1)", "--components", "1"]
     run("fit", table, "-o", model, "--exclude", "id", *one)
-    for words in (["score", model, table, "--explain"], ["explain", model, table]):
-        assert "kept no rows to compare with: fit one with" in said(run(*words, code=DATA))
+    assert "kept no rows to compare with: fit one with" in said(
+        run("explain", model, table, code=DATA)
+    )

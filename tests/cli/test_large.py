@@ -75,7 +75,7 @@ def test_five_million_rows_in_bounded_memory(folder: Path, tmp_path: Path) -> No
     found = table.column("reconstruction_error").to_numpy()[:1000]
     assert np.allclose(found, expected, atol=1e-9)
     run("update", model, folder, "--limit", 100_000)
-    # Bokeh and its page need memory of their own, whatever the number of rows.
+    # Matplotlib and its pictures need memory of their own, whatever the number of rows.
     more = ALLOWED + 100 * MEGABYTE
     assert more < DATA_BYTES
     run("report", model, folder, "-o", tmp_path / "r.html", "--limit", 500_000, allowed=more)

@@ -105,10 +105,6 @@ def test_info_names_paper_and_equations(data: Path) -> None:
     assert "Honeine 2012" in run("info", "m.safetensors").stdout
     run("fit", "x.parquet", "-o", "m.safetensors", "--limit", 200, "--force")
     assert outcome("info", "m.safetensors")["paper"] is None
-    words = ["--kernel", "linear", "--basis", "everything", "--set", "tracker=hebbian"]
-    run("fit", "x.parquet", "-o", "m.safetensors", "--limit", 200, "--force", *words)
-    facts = outcome("info", "m.safetensors")
-    assert "Oja 1982" in facts["paper"] and "y (x - y w)" in facts["equations"]
 
 
 def test_fit_without_centring(data: Path) -> None:

@@ -16,9 +16,7 @@ from kernelstream.cli.failures import DATA, USAGE
 from tests.cli.conftest import BAD, NAMES, fitted, learned, outcome, run, said
 
 
-@pytest.mark.parametrize(
-    "name", ["o.parquet", "o.csv", "o.csv.gz", "o.ndjson", "o.npy", "o.feather"]
-)
+@pytest.mark.parametrize("name", ["o.parquet", "o.csv", "o.ndjson", "o.npy", "o.feather"])
 def test_transform_to_every_format(data: Path, X: np.ndarray, name: str) -> None:
     fitted()
     keep = [] if name == "o.npy" else ["--keep", "id"]
@@ -76,6 +74,8 @@ def test_queries_that_fail_leave_no_file(data: Path) -> None:
     assert Path("o.csv").read_text() == "old" and not list(data.glob(".o.csv*"))
     few = run("transform", "m.safetensors", "x.parquet", "-o", "what", code=2)
     assert "name the format with --to" in said(few)
+    packed = run("transform", "m.safetensors", "x.parquet", "-o", "o.csv.gz", code=2)
+    assert "not compressed" in said(packed)
     Path("few.csv").write_text("a,b\n1,2\n")
     assert "no column 'c'" in said(run("score", "m.safetensors", "few.csv", code=DATA))
     same = run("score", "m.safetensors", "bad.csv", "-o", "bad.csv", code=2)

@@ -31,7 +31,7 @@ def test_check_tune_with_a_target_predicts_it(data: Path, X: np.ndarray) -> None
     assert max(line["score"] for line in found["curve"]) > 0.9
     assert "--exclude kind" in found["command"]
     text = run("check", "t.csv", "--tune", "--target", "kind", "--probe", "neighbours").stdout
-    assert "5 components" in text
+    assert "n_components" in text and "nearest neighbours" in text
     assert "no column" in said(run("check", "t.csv", "--tune", "--target", "no", code=DATA))
     run("check", "t.csv", "--tune", "--kernel", "poly", code=DATA)
 

@@ -37,7 +37,7 @@ PYTHON = re.compile(
         ("--set preimage=foo", "foo'; expected one of 'auto'"),
         ("--set preimage=linear", 'use preimage="auto"'),
         ("--set robust=true --components all", "judges a row"),
-        ("--seed -1", "--seed must be a whole number from 0 to 4294967295; got -1"),
+        ("--seed -1", "--seed must be a whole number from 0 to 2**32 - 1; got -1"),
         ("--detector novelty --alpha 2", "--alpha must be a number between 0 and 1"),
         ("--detector monitor --alpha 2", "--alpha must be a number between"),
         (

@@ -37,7 +37,7 @@ def line(axis: Any, label: str) -> np.ndarray:
 
 def test_control_charts(watched: tuple[KernelMonitor, Records]) -> None:
     monitor, records = watched
-    axes = charts.control_charts(records, monitor, spans={"training": (-200, -1)})
+    axes = charts.control_charts(records, monitor)
     assert len(axes) == 4 and all(axis.get_yscale() == "log" for axis in axes)
     np.testing.assert_array_equal(line(axes[0], "smoothed"), records.column("smoothed"))
     # alpha is 1 %: that line is the limit of the records, and 95 % lies below it
@@ -52,11 +52,10 @@ def test_control_charts(watched: tuple[KernelMonitor, Records]) -> None:
     assert ("blind" in labels) == blind.any()
     assert not blind.any() or len(line(axes[2], "blind")) == blind.sum()
     shaded = [patch.get_label() for patch in axes[0].patches]
-    n_events = len({r.event for r in records if r.event})
-    assert shaded.count("training") == 1 and len(shaded) == 1 + n_events
-    figure, given = plt.subplots(3, 1)
-    three = charts.control_charts(records, monitor, given)
-    assert three[0] is given[0] and three[1].get_ylabel() == "T²"
+    assert len(shaded) == len({r.event for r in records if r.event})
+    figure, given = plt.subplots(4, 1)
+    drawn = charts.control_charts(records, monitor, given)
+    assert drawn[0] is given[0] and drawn[2].get_ylabel() == "T²"
     assert plt.get_fignums() == [axes[0].figure.number, figure.number]
 
 
@@ -117,17 +116,7 @@ def test_contribution_map(watched: tuple[KernelMonitor, Records]) -> None:
     with pytest.raises(ValueError, match="No record has contributions"):
         charts.contribution_map(Records(r for r in records if r.contributions is None))
     with pytest.raises(ValueError, match="no records"):
-        charts.adaptation_chart(Records())
-
-
-def test_score_plot(watched: tuple[KernelMonitor, Records]) -> None:
-    monitor, _ = watched
-    X = np.random.default_rng(1).normal(size=(60, 4))
-    axis = charts.score_plot(monitor, {"normal": X, "event": X[:10] + 5}, components=(1, 0))
-    scores = monitor.component_scores(X)
-    np.testing.assert_array_equal(axis.lines[0].get_xdata(), scores[:, 1])
-    np.testing.assert_array_equal(axis.lines[0].get_ydata(), scores[:, 0])
-    assert [t.get_text() for t in axis.get_legend().get_texts()] == ["normal", "event"]
+        charts.control_charts(Records(), watched[0])
 
 
 def test_components_of_normal_rows_are_centred_and_ordered() -> None:
@@ -140,22 +129,9 @@ def test_components_of_normal_rows_are_centred_and_ordered() -> None:
     assert np.all(np.diff(np.diag(C)) <= 1e-10)
 
 
-def test_adaptation_chart(watched: tuple[KernelMonitor, Records]) -> None:
-    _, records = watched
-    axes = charts.adaptation_chart(records)
-    above, below = axes
-    np.testing.assert_array_equal(
-        line(above, "largest shift of a mean [sd]"), records.column("drift.largest_shift")
-    )
-    np.testing.assert_array_equal(line(below, "overlap of axes"), records.column("drift.overlap"))
-    assert line(below, "overlap of axes")[0] == 1.0
-    flags = np.r_[False, ~records.column("learned")]
-    assert len(above.patches) == np.sum(flags[1:] & ~flags[:-1])
-
-
 def test_the_charts_of_a_monitor_are_here_too() -> None:
     charts = pytest.importorskip("kernelstream.plot.monitor")
-    for name in ("control_charts", "contribution_bars", "contribution_map", "score_plot"):
+    for name in ("control_charts", "contribution_bars", "contribution_map"):
         assert getattr(plot, name) is getattr(charts, name)
     with pytest.raises(AttributeError, match="no attribute 'pie'"):
         plot.pie  # type: ignore[attr-defined]  # noqa: B018

@@ -133,7 +133,7 @@ TOLD: dict[str, tuple[Any, int]] = {
     "plot_first_stream": (first_stream, 2),
     "plot_merge": (merge, 2),
     "plot_novelty": (novelty, 2),
-    "plot_pictures": (pictures, 12),
+    "plot_pictures": (pictures, 10),
     "plot_paper_chin_suter": (paper, 2),
     "plot_paper_honeine": (paper, 2),
     "plot_paper_kim": (paper, 2),

@@ -19,17 +19,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernelstream import KernelMonitor, StreamingKernelPCA
-from kernelstream.cli import report
+from kernelstream import KernelMonitor
 from kernelstream_plant.operation import LiveMonitor
 from kernelstream_plant.page import monitor_html, serve
 
 pytest.importorskip("bokeh", reason="the live page needs bokeh")
 webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium: pip install selenium")
-ActionBuilder = pytest.importorskip(
-    "selenium.webdriver.common.actions.action_builder"
-).ActionBuilder
-Select = pytest.importorskip("selenium.webdriver.support.ui").Select
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = [
     pytest.mark.slow,
@@ -63,26 +58,6 @@ let found = null;
   for (const child of node.children || []) walk(child);
   if (node.shadowRoot) walk(node.shadowRoot);
 })(document.body);
-return found;
-"""
-# Where a row of the embedding is in the window; where it cannot be seen, an empty list.
-PLACE = """
-const [kind] = arguments, of = (name) => Bokeh.documents[0].get_model_by_name(name);
-const rows = of("embedding-rows").data, view = Bokeh.index.find_one(of("embedding"));
-const box = view.canvas_view.events_el.getBoundingClientRect();
-const i = rows.kind.indexOf(kind);
-return {row: rows.number[i], x: box.left + view.frame.x_scale.compute(rows.x[i]),
-        y: box.top + view.frame.y_scale.compute(rows.y[i])};
-"""
-TIPS = """
-const found = [];
-(function walk(node) {
-  for (const child of node.querySelectorAll("*")) {
-    if (child.classList.contains("bk-tooltip-content") && child.getClientRects().length)
-      found.push(child.innerText.replace(/\\s+/g, " "));
-    if (child.shadowRoot) walk(child.shadowRoot);
-  }
-})(document);
 return found;
 """
 # The least contrast of text on canvases with the paper below them (WCAG), and of the page's own.
@@ -327,58 +302,6 @@ def test_the_page_costs_the_stream_little(browser: Callable[..., Browser], tmp_p
         ratio = max(rates[True]) / max(rates[False])
         print(f"rows a second of work: {rates}, ratio {ratio:.2f}")
         assert ratio >= 0.9
-
-
-@pytest.mark.parametrize("width", [1280, 400])
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_the_report(
-    browser: Callable[..., Browser], tmp_path: Path, width: int, dark: bool
-) -> None:
-    """A mouse on rows, the legend and the choosers; text that can be read in both colours."""
-    X = np.random.default_rng(1).normal(size=(600, 16)) + np.repeat([[0.0], [2.0], [4.0]], 200, 0)
-    model = StreamingKernelPCA(4, basis=60, gamma=0.02, random_state=0).fit(X)
-    page = report.html(model, X, labels=["a", "b", "c"] * 200, image_shape=(4, 4))
-    (tmp_path / "report.html").write_text(page)
-    chrome = browser(width=width, dark=dark)
-    chrome.chrome.get((tmp_path / "report.html").as_uri())
-    chrome.wait("Rows on the components")
-
-    def told(kind: int) -> list[str]:
-        place = chrome.chrome.execute_script(PLACE, kind)
-        mouse = ActionBuilder(chrome.chrome)
-        mouse.pointer_action.move_to_location(1, 1)  # away, so that the last tooltip goes
-        mouse.pointer_action.move_to_location(int(place["x"]), int(place["y"]))
-        mouse.perform()
-        time.sleep(0.3)
-        return [str(tip) for tip in chrome.chrome.execute_script(TIPS)]
-
-    def choose(axis: str, value: str) -> None:
-        shown = chrome.chrome.find_element("css selector", f"select[data-axis={axis}]")
-        Select(shown).select_by_value(value)
-        time.sleep(0.3)
-
-    chrome.chrome.execute_script(
-        "document.querySelector('select[data-axis]').scrollIntoView({block: 'start'})"
-    )
-    time.sleep(1.0)
-    for kind in range(3):
-        tips = told(kind)  # one, however many rows of other kinds are below the mouse
-        assert len(tips) == 1 and "row: " in tips[0] and "colour: " in tips[0], tips
-    before = chrome.chrome.execute_script(PLACE, 0)
-    choose("x", "pc3")
-    choose("y", "pc2")
-    choose("size", "pc4")
-    after = chrome.chrome.execute_script(PLACE, 0)
-    assert abs(before["x"] - after["x"]) > 1 and len(told(0)) == 1
-    # the legend hides a kind, and shows it again; what is hidden cannot be hovered over
-    button = chrome.chrome.find_element("css selector", 'button[data-kind="0"]')
-    for hidden in (True, False):
-        button.click()
-        time.sleep(0.3)
-        assert (chrome.chrome.execute_script(PLACE, 0)["x"] is None) == hidden
-    assert chrome.chrome.execute_script(CONTRAST) >= 4.0
-    assert chrome.chrome.execute_script("return document.documentElement.scrollWidth") <= width
-    assert chrome.problems() == []
 
 
 @pytest.mark.parametrize("width", [1280, 400])

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
         row_parser,
     )
     from kernelstream.cli.normal import new_monitor, read_normal, sensors
-    from kernelstream.cli.report.page import bokeh_colors
     from kernelstream.cli.reporting import write_page
     from kernelstream.cli.terminal import Screen, facts_table
 
@@ -42,7 +41,6 @@ __all__ = [
     "USAGE",
     "WRITE",
     "add_command",
-    "bokeh_colors",
     "facts_table",
     "lock",
     "new_monitor",
@@ -60,7 +58,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    modules = ("terminal", "modelfile", "normal", "monitor", "reporting", "report.page")
+    modules = ("terminal", "modelfile", "normal", "monitor", "reporting")
     for module in modules if name in __all__ else ():
         within = import_module(f"kernelstream.cli.{module}")
         if hasattr(within, name):

@@ -269,23 +269,8 @@ class ScoreArguments(QueryArguments):
     --------
       kernelstream score model.safetensors data.parquet -o errors.parquet --keep time
 
-      kernelstream score model.safetensors data.parquet --top 20 --explain --keep id
-
       kernelstream score model.safetensors - < rows.ndjson
     """
-
-    top: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="Show only the N rows with the largest error, with rank and p-value. Default: all "
-            "rows in order, 20 with --explain.",
-        ),
-    ] = None
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Show the columns that contribute to these rows.")
-    ] = False
 
 
 @dataclass(frozen=True, kw_only=True)

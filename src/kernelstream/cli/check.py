@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import fields
 from itertools import groupby
 from typing import Any
 
 from rich.table import Table
 
 from kernelstream import StreamingKernelPCA, Suggestion, suggest
-from kernelstream.cli.arguments import CheckArguments
+from kernelstream.cli.arguments import CheckArguments, FitArguments
 from kernelstream.cli.failures import DATA, CommandError
 from kernelstream.cli.intake import open_table, prepare_estimator, require_sample, scale_line
 from kernelstream.cli.kinds import scale_of
-from kernelstream.cli.terminal import Screen, facts_table
-from kernelstream.tables import ColumnSchema, Schema, Source
+from kernelstream.cli.terminal import Screen, facts_table, headed_table
+from kernelstream.cli.wording import option_of
+from kernelstream.tables import Schema, Source
 from kernelstream.tables.schema import InvalidCell
-
-GROUPED = 12  # columns in a row that are handled the same way are shown as one line
 
 
 def check(given: CheckArguments, screen: Screen) -> None:
@@ -74,68 +74,33 @@ def show_suggestion(
     except ValueError as problem:
         raise CommandError(DATA, str(problem)) from problem
     command = shlex.join(fit_command(given, suggestion))
-    facts = {
-        "gamma": suggestion.gamma,
-        "n_components": suggestion.n_components,
-        "n_points": suggestion.n_points,
-        "rows": len(X),
-        "criterion": suggestion.criterion,
-        "curve": suggestion.curve,
-        "command": command,
-    }
-    shown = [
-        ("gamma", f"{suggestion.gamma:.4g}"),
-        ("components", str(suggestion.n_components)),
-        ("points", str(suggestion.n_points)),
-        ("from", f"a sample of {len(X):,} rows"),
-    ]
-    curve = curve_table(suggestion.curve)
-    screen.result(facts, facts_table(shown), suggestion.criterion, curve, command)
+    names = ("gamma", "n_components", "n_points", "criterion", "curve")
+    facts = {name: getattr(suggestion, name) for name in names}
+    facts |= {"rows": len(X), "command": command}
+    screen.result(facts, f"{suggestion}\nfrom a sample of {len(X):,} rows", command)
 
 
 def fit_command(given: CheckArguments, suggestion: Suggestion) -> list[str]:
     """The words of ``fit`` with the suggested options, and with those that chose the rows."""
     excluded = [name for name in (given.exclude, given.target) if name is not None]
     options = {
-        "--columns": given.columns,
-        "--exclude": ",".join(excluded) or None,
-        "--treat": given.treat,
-        "--missing": None if given.missing == "fill" else given.missing,
-        "--limit": given.limit,
-        "--on-bad-rows": None if given.on_bad_rows == "error" else given.on_bad_rows,
-        "--format": given.format,
-        "--kernel": None if given.kernel == "rbf" else given.kernel,
-        "--gamma": f"{suggestion.gamma:.4g}",
-        "--components": suggestion.n_components,
-        "--basis": suggestion.n_points,
-        "--seed": given.seed or None,
+        "gamma": f"{suggestion.gamma:.4g}",
+        "components": suggestion.n_components,
+        "basis": suggestion.n_points,
+        **vars(given),
+        "exclude": ",".join(excluded) or None,
     }
+    defaults = {field.name: field.default for field in fields(FitArguments)}
     words = ["kernelstream", "fit", *given.sources]
-    for option, value in options.items():
-        words += [] if value is None else [option, str(value)]
-    for setting in given.read or ():
-        words += ["--read", setting]
-    if given.standardize is not None:
-        words.append("--standardize" if given.standardize else "--no-standardize")
+    for name, value in options.items():
+        if name in ("sources", "target", "as_json") or value == defaults.get(name, value):
+            continue
+        if isinstance(value, bool):
+            words.append(option_of(name if value else f"no_{name}"))
+            continue
+        for text in value if isinstance(value, list) else [value]:
+            words += [option_of(name), str(text)]
     return words
-
-
-def curve_table(curve: list[dict[str, Any]]) -> Table:
-    """Bandwidths as lines; with a target, numbers of components as columns."""
-    table = Table(box=None)
-    if "n_components" not in curve[0]:
-        for name in ("gamma", "error"):
-            table.add_column(name, justify="right")
-        for line in curve:
-            table.add_row(f"{line['gamma']:.4g}", f"{line['error']:.4f}")
-        return table
-    numbers = sorted({line["n_components"] for line in curve})
-    for name in ("gamma", *(f"{r} components" for r in numbers)):
-        table.add_column(name, justify="right")
-    for gamma in dict.fromkeys(line["gamma"] for line in curve):
-        scores = {line["n_components"]: line["score"] for line in curve if line["gamma"] == gamma}
-        table.add_row(f"{gamma:.4g}", *(f"{scores[r]:.3f}" for r in numbers))
-    return table
 
 
 # -- columns
@@ -165,19 +130,12 @@ def column_facts(schema: Schema) -> list[dict[str, Any]]:
 
 
 def column_table(schema: Schema, title: str | None = None) -> Table:
-    """Every column, how it is handled, and why; many in a row of one kind are one line."""
-    table = Table(title=title, title_style="bold", title_justify="left", box=None)
-    for name in ("column", "what is done", "why"):
-        table.add_column(name, overflow="fold")
-
-    def alike(column: ColumnSchema) -> tuple[str, str]:
-        return column.done, column.reason
-
-    for (done, reason), group in groupby(schema.columns, alike):
-        run = list(group)
-        if len(run) > GROUPED:
-            table.add_row(f"{run[0].name} … {run[-1].name} ({len(run):,})", done, reason)
-            continue
-        for column in run:
-            table.add_row(column.name or "(no name)", done, reason)
+    """Every column, how it is handled, and why; more than 12 of one kind in a row are one line."""
+    names = ("column", "what is done", "why")
+    table = headed_table(title, names, text=names)
+    for words, group in groupby(schema.columns, lambda column: (column.done, column.reason)):
+        run = [column.name or "(no name)" for column in group]
+        lines = run if len(run) <= 12 else [f"{run[0]} … {run[-1]} ({len(run):,})"]
+        for line in lines:
+            table.add_row(line, *words)
     return table

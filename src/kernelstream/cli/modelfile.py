@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -60,6 +60,11 @@ class Stored:
     def components(self) -> Components:
         """Its components."""
         return self.stream.components
+
+    @property
+    def column_names(self) -> Sequence[str]:
+        """Names of the features; ``x0``, ``x1`` and so on if they have none."""
+        return self.names or [f"x{i}" for i in range(self.stream.n_features)]
 
     @property
     def target(self) -> Target | None:

@@ -39,7 +39,8 @@ from kernelstream.cli.modelfile import (
     save_monitor,
     stored_in,
 )
-from kernelstream.cli.terminal import Screen, plain
+from kernelstream.cli.terminal import Screen, finite, plain
+from kernelstream.cli.transform import largest_contributions
 from kernelstream.tables import Feed, LiveRow, LiveRows, is_address
 from kernelstream.tables.feeds import FileFeed, PipeFeed
 from kernelstream.tables.files import standard_input
@@ -100,13 +101,9 @@ class RowScorer:
     takes_missing = False
     row = 0  # number of the last row, since the model was fitted
 
-    def score(self, x: np.ndarray, time: Any) -> dict[str, Any]:
+    def score(self, row: LiveRow) -> dict[str, Any]:
         """The score of a row, ready for JSON; learns the row if that is asked for."""
         raise NotImplementedError
-
-    def score_row(self, row: LiveRow) -> dict[str, Any]:
-        """The same for a row with the values that are repeated in the output."""
-        return self.score(row.x, row.time)
 
     def save(self, path: Path, position: dict[str, Any] | None) -> None:
         """Write the model, with the position in the feed."""
@@ -158,9 +155,9 @@ class MonitorScorer(RowScorer):
         self.n_features = int(self.monitor.n_features_in_)
         self.update: Callable[..., Record] = self.monitor.update
 
-    def score(self, x: np.ndarray, time: Any) -> dict[str, Any]:
+    def score(self, row: LiveRow) -> dict[str, Any]:
         """The monitor's record as plain values."""
-        record = self.update(x, time=time)
+        record = self.update(row.x, time=row.time)
         self.row = record.row
         causes = [] if record.contributions is None else record.contributions.ranking()
         fields = (
@@ -202,13 +199,13 @@ class DetectorScorer(RowScorer):
         self.n_features = int(self.detector.n_features_in_)
         self.names = stored.names
 
-    def score(self, x: np.ndarray, time: Any) -> dict[str, Any]:
+    def score(self, row: LiveRow) -> dict[str, Any]:
         """Anomaly score and p-value of a row; it is learned only if it is not novel."""
-        X = x[None, :].astype(self.detector.stream_.dtype)
+        X = row.x[None, :].astype(self.detector.stream_.dtype)
         anomaly_score = -float(self.detector.score_samples(X)[0])
         p_value = float(self.detector.p_values(X)[0])
         alarm = bool(self.detector.predict(X)[0] == -1)
-        top = self._top(X) if alarm else []
+        top = largest_contributions(self.stored, X, self.top)[0] if alarm else []
         if self.learn and not alarm:
             self.detector.partial_fit(X)
         return {
@@ -216,15 +213,8 @@ class DetectorScorer(RowScorer):
             "p_value": p_value,
             "alarm": alarm,
             "learned": self.learn and not alarm,
-            "top": top,
+            "top": [{"variable": name, "contribution": fraction} for name, fraction in top],
         }
-
-    def _top(self, X: np.ndarray) -> list[dict[str, Any]]:
-        values = self.detector.contributions(X)[0]
-        fractions = values / max(float(values.sum()), np.finfo(float).tiny)
-        largest = np.argsort(-fractions, kind="stable")[: self.top]
-        names = self.names or [f"x{i}" for i in range(self.n_features)]
-        return [{"variable": names[i], "contribution": float(fractions[i])} for i in largest]
 
     def save(self, path: Path, position: dict[str, Any] | None) -> None:
         """Write the detector with what it learned."""
@@ -300,7 +290,7 @@ class MonitorLoop:
 
     def _take(self, row: LiveRow | str) -> None:
         self.number += 1
-        line = row if isinstance(row, str) else score_row(self.scorer, row)
+        line = row if isinstance(row, str) else self._score(row)
         if isinstance(line, str):
             where = "standard input" if isinstance(self.feed, PipeFeed) else "the source"
             self.problem = f"{where}, row {self.number}: {line}"
@@ -312,6 +302,17 @@ class MonitorLoop:
             self.n_scored += 1
         self.answer(finite(line))
         self.place = self.feed.position()
+
+    def _score(self, row: LiveRow) -> dict[str, Any] | str:
+        """The score of a row; the reason in words if the model refuses it.
+
+        A value that no kernel can take must not end the loop: the next row may be a valid one.
+        """
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                return {"time": row.time, **row.kept, **self.scorer.score(row)}
+        except ValueError as problem:
+            return str(problem)
 
     def answer(self, line: dict[str, Any]) -> None:
         """Write the score of the last row, or why it has none."""
@@ -326,24 +327,3 @@ class MonitorLoop:
         if self.place is not None:
             self.feed.commit(self.place)
         self.saved = time.monotonic()
-
-
-def score_row(scorer: RowScorer, row: LiveRow) -> dict[str, Any] | str:
-    """The score of a row; the reason in words where the model refuses it.
-
-    A value that no kernel can take must not end the loop: the next row may be a valid one.
-    """
-    try:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return {"time": row.time, **row.kept, **scorer.score_row(row)}
-    except ValueError as problem:
-        return str(problem)
-
-
-def finite(value: Any) -> Any:
-    """The same with null for what JSON cannot say: infinity, not a number."""
-    if isinstance(value, dict):
-        return {name: finite(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [finite(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

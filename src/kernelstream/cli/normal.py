@@ -47,16 +47,6 @@ def sensors(
     return Source(sources, **read_options)
 
 
-def with_gaps(block: Block) -> np.ndarray:
-    """The rows of a block, with rows of missing values where bad ones were passed over.
-
-    A monitor joins each row to those before it: the neighbours of a bad row must not become each
-    other's.
-    """
-    X = np.vstack([block.X.astype(float), np.full((len(block.bad), block.X.shape[1]), np.nan)])
-    return X[np.argsort(np.concatenate([block.rows, [bad.row for bad in block.bad]]))]
-
-
 def new_monitor(basis: str = "auto", **parameters: Any) -> KernelMonitor:
     """A monitor with the parameters that options give; ``basis`` is a number of landmarks."""
     n_landmarks = opt.literal(basis)
@@ -74,7 +64,7 @@ def new_monitor(basis: str = "auto", **parameters: Any) -> KernelMonitor:
 class NormalRows(NamedTuple):
     """Rows of normal operation in the order of time, a bad one as a row of missing values.
 
-    ``keys`` are the values of the first column that is carried through, where there is one.
+    ``keys`` are the values of the first column that is kept; None if there is none.
     """
 
     rows: np.ndarray
@@ -89,8 +79,9 @@ def read_normal(source: Source, output: Path, rejects: Path | None) -> NormalRow
     listing = Rejects(rejects, 0)
     for block in source.ahead():
         listing.add(block.bad)
-        blocks.append(with_gaps(block))
-        keys += keys_of(block)
+        rows, more_keys = in_order(block)
+        blocks.append(rows)
+        keys += more_keys
         n_bad, size = n_bad + len(block.bad), size + blocks[-1].nbytes
         if size > MOST_BYTES:
             raise CommandError(
@@ -102,13 +93,18 @@ def read_normal(source: Source, output: Path, rejects: Path | None) -> NormalRow
     return NormalRows(np.concatenate(blocks), keys, n_bad)
 
 
-def keys_of(block: Block) -> list[Any]:
-    """The value of the first carried column in each row, None where a bad row was passed over."""
-    if not block.carried.num_columns:
-        return []
-    keys = [*block.carried.column(0).to_pylist(), *[None] * len(block.bad)]
+def in_order(block: Block) -> tuple[np.ndarray, list[Any]]:
+    """The rows of a block in their order, with keys; invalid ones are rows of missing values.
+
+    A monitor joins each row to those before it: the neighbors of an invalid row must not become
+    each other's. The key of a row is its value in the first column that is kept.
+    """
     order = np.argsort(np.concatenate([block.rows, [bad.row for bad in block.bad]]))
-    return [keys[i] for i in order]
+    gaps = np.full((len(block.bad), block.X.shape[1]), np.nan)
+    kept = block.carried
+    keys = kept.column(0).to_pylist() if kept.num_columns else [None] * len(block)
+    keys += [None] * len(block.bad)
+    return np.vstack([block.X.astype(float), gaps])[order], [keys[i] for i in order]
 
 
 def fit_monitor(given: FitArguments, monitor: KernelMonitor, screen: Screen) -> None:

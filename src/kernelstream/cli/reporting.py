@@ -12,7 +12,7 @@ import numpy as np
 
 from kernelstream.cli.arguments import ReportArguments
 from kernelstream.cli.failures import USAGE, CommandError
-from kernelstream.cli.info import facts_of, summary
+from kernelstream.cli.info import history_rows
 from kernelstream.cli.modelfile import (
     holds_monitor,
     open_file,
@@ -54,13 +54,12 @@ def report(given: ReportArguments, screen: Screen) -> None:
         shape = shape or source.image_shape
         with RowProgress(screen, source, "rows") as bar:
             observed = observe(stored.estimator, labelled_rows(source, given.color, bar))
-    rows = summary(facts_of(stored, model))
     page = html(
         stored.estimator,
         observed=observed,
         image_shape=shape,
         title=given.title or f"Kernel PCA: {model.name}",
-        history=[row for row in rows if row[0] in ("learned", "features")],
+        history=history_rows(stored.origin.get("history", [])),
         feature_names=stored.names,
     )
     write_page(output, page, screen, given.open_page)

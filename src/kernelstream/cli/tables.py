@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -23,15 +22,15 @@ from kernelstream.cli.terminal import plain
 from kernelstream.serialization import Replacement
 from kernelstream.tables.files import FORMATS
 
-_COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
-
 
 def format_of(path: Path | None, to: str | None) -> str:
     """The format to write: as asked, by the name, or NDJSON on the standard output."""
-    suffixes = [] if path is None else [s.lower() for s in path.suffixes]
-    if suffixes and suffixes[-1] in _COMPRESSED:
-        suffixes.pop()
-    format = to or (FORMATS.get(suffixes[-1]) if suffixes else ("ndjson" if path is None else None))
+    suffix = "" if path is None else path.suffix.lower()
+    if suffix in (".gz", ".bz2", ".xz", ".zst", ".lz4"):
+        raise CommandError(
+            USAGE, f"{path}: outputs are not compressed; write Parquet, or pipe --to csv to gzip."
+        )
+    format = to or ("ndjson" if path is None else FORMATS.get(suffix))
     if format is None or format == "npz":
         raise CommandError(
             USAGE,
@@ -56,12 +55,11 @@ class Writer:
     """A table that grows batch by batch; the file appears, whole, when it is finished."""
 
     def __init__(self, path: Path | None, format: str):
-        self.path, self.format = path, format
-        self.table: Any = None
-        self.rows = 0
-        self.stream: Any
+        self.path, self.format, self.rows = path, format, 0
+        self.begun: Any = None  # what a format knows of its first batch
+        self.file: BinaryIO
         if path is None:
-            self.stream = sys.stdout.buffer
+            self.file = sys.stdout.buffer
             return
         require_writable(path)
         if format in ("parquet", "arrow", "npy") and not Replacement.is_possible(path):
@@ -71,13 +69,7 @@ class Writer:
                 "last: name a file, or write CSV or NDJSON with --to.",
             )
         self.replacement = Replacement(path)
-        codec = _COMPRESSED.get(path.suffix.lower())
-        self.stream = self.replacement.file
-        self.file: BinaryIO = self.stream
-        if codec is not None:
-            # Arrow closes what it writes to, and with that the lock on the file would be gone.
-            own = os.fdopen(os.dup(self.file.fileno()), "wb")
-            self.stream = pa.CompressedOutputStream(pa.PythonFile(own, mode="w"), codec)
+        self.file = self.replacement.file
 
     def __enter__(self) -> Writer:
         return self
@@ -85,15 +77,13 @@ class Writer:
     def __exit__(self, kind: object, *unused: object) -> None:
         if self.path is None:
             if kind is None:
-                self.stream.flush()
+                self.file.flush()
             return
         try:
             if kind is None:
                 self._finish()
                 self.replacement.keep()
         finally:
-            if self.stream is not self.file and not self.stream.closed:
-                self.stream.close()
             self.replacement.discard()
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -101,25 +91,25 @@ class Writer:
         getattr(self, f"_write_{self.format}")(batch)
         self.rows += batch.num_rows
         if self.path is None:
-            self.stream.flush()
+            self.file.flush()
 
     def _write_ndjson(self, batch: pa.RecordBatch) -> None:
         lines = [json.dumps(row, default=plain) for row in batch.to_pylist()]
         if lines:
-            self.stream.write(("\n".join(lines) + "\n").encode())
+            self.file.write(("\n".join(lines) + "\n").encode())
 
     def _write_csv(self, batch: pa.RecordBatch) -> None:
-        if self.table is None:
+        if self.begun is None:
             names = io.StringIO()
             csv.writer(names, lineterminator="\n").writerow(batch.schema.names)
-            self.stream.write(names.getvalue().encode())
-            self.table = True
+            self.file.write(names.getvalue().encode())
+            self.begun = True
         # Arrow quotes either all text or none: none as long as nothing in it asks for quotes.
         style = "needed" if any(map(wants_quotes, batch.columns)) else "none"
         text = io.BytesIO()
         options = pyarrow.csv.WriteOptions(include_header=False, quoting_style=style)
         pyarrow.csv.write_csv(batch, text, options)
-        self.stream.write(text.getvalue())
+        self.file.write(text.getvalue())
 
     def _write_parquet(self, batch: pa.RecordBatch) -> None:
         self._write_typed(batch, pq.ParquetWriter)
@@ -129,15 +119,15 @@ class Writer:
 
     def _write_typed(self, batch: pa.RecordBatch, open_table: Callable[..., Any]) -> None:
         """A batch with the types of the first one."""
-        if self.table is None:
-            self.schema, self.table = batch.schema, open_table(self.stream, batch.schema)
+        if self.begun is None:
+            self.schema, self.begun = batch.schema, open_table(self.file, batch.schema)
         try:
             batch = batch if batch.schema.equals(self.schema) else batch.cast(self.schema)
         except pa.ArrowException as problem:
             raise CommandError(
                 DATA, f"A kept column changes its type between files ({problem}); write CSV."
             ) from problem
-        self.table.write_batch(batch)
+        self.begun.write_batch(batch)
 
     def _write_npy(self, batch: pa.RecordBatch) -> None:
         columns = []
@@ -149,26 +139,20 @@ class Writer:
                 )
             columns.append(column.to_numpy(zero_copy_only=False))
         rows = np.ascontiguousarray(np.column_stack(columns))
-        if self.table is None:
-            if self.stream is not self.file:
-                raise CommandError(
-                    USAGE, "A NumPy file cannot be compressed as a whole: write .npy."
-                )
-            self.table = rows.dtype, rows.shape[1]
+        if self.begun is None:
+            self.begun = rows.dtype, rows.shape[1]
             self._write_npy_header()
-        self.stream.write(rows.astype(self.table[0], copy=False).tobytes())
+        self.file.write(rows.astype(self.begun[0], copy=False).tobytes())
 
     def _finish(self) -> None:
-        if self.format in ("parquet", "arrow") and self.table is not None:
-            self.table.close()
-        if self.format == "npy" and self.table is not None:
+        if self.format in ("parquet", "arrow") and self.begun is not None:
+            self.begun.close()
+        if self.format == "npy" and self.begun is not None:
             self.file.seek(0)
             self._write_npy_header()
-        if self.stream is not self.file:
-            self.stream.close()
 
     def _write_npy_header(self) -> None:
         """As many bytes whatever the number of rows: NumPy leaves room for it to grow."""
-        dtype, width = self.table
+        dtype, width = self.begun
         described = {"descr": dtype.str, "fortran_order": False, "shape": (self.rows, width)}
         np.lib.format.write_array_header_1_0(self.file, described)

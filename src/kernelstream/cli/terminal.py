@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
+from collections.abc import Container, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +20,6 @@ from kernelstream.estimators import KernelEstimator
 from kernelstream.serialization import Replacement
 from kernelstream.tables import Source
 
-EVALUATE_EVERY = 2.0  # seconds: the explained variance costs a little
-REFRESH = 0.2
 LOG_EVERY = 10.0  # seconds between two lines where there is no terminal
 
 
@@ -52,7 +53,7 @@ class Screen:
         taken = output is not None and Replacement.descriptor_of(output) == 1
         if self.as_json:
             stream = sys.stderr if taken else sys.stdout
-            stream.write(json.dumps(facts, default=plain) + "\n")
+            stream.write(json.dumps(finite(facts), default=plain) + "\n")
             stream.flush()  # here, where a failure is reported
         elif not self.quiet:
             for item in shown:
@@ -72,8 +73,7 @@ class RowProgress:
         self.source, self.screen, self.title = source, screen, title
         self.start, self.end = start, end
         self.began = self.logged = time.monotonic()
-        self.evaluated = self.drawn = 0.0
-        self.model_text = ""
+        self.evaluate_at, self.model_text = 0.0, ""
         self.n_rows = 0
         self.bar = Progress(
             TextColumn("{task.description}"),
@@ -102,17 +102,17 @@ class RowProgress:
         if self.bar.disable and now - self.logged >= LOG_EVERY:
             self.logged = now
             self.screen.say(self.line(now - self.began))
-        if self.bar.disable or now - self.drawn < REFRESH:
+        if self.bar.disable:
             return
-        if estimator is not None and now - self.evaluated > EVALUATE_EVERY:
+        if estimator is not None and now >= self.evaluate_at:
             ratio = float(estimator.stream_.components.explained_variance_ratio.sum())
             points = len(getattr(estimator, "basis_points_", ()))
             self.model_text = f", {points} points, {ratio:.1%} variance"
             # It may cost much with many landmarks: never more than a few per cent of the time.
-            self.evaluated = time.monotonic() + 20 * (time.monotonic() - now)
+            cost = time.monotonic() - now
+            self.evaluate_at = now + max(2.0, 20 * cost)
         rate = self.n_rows / max(now - self.began, 1e-9)
         facts = f"{self.n_rows:,} rows, {rate:,.0f}/s{self.model_text}"
-        self.drawn = now
         self.bar.update(self.task, completed=self.fraction(), facts=facts)
 
     def fraction(self) -> float:
@@ -125,8 +125,7 @@ class RowProgress:
         fraction = self.start if self.source.from_pipe else self.fraction()
         if fraction > self.start:
             left = seconds * (1.0 - fraction) / (fraction - self.start)
-            minutes, rest = divmod(round(left), 60)
-            done = f"{fraction:.0%}, {minutes // 60}:{minutes % 60:02d}:{rest:02d} left, "
+            done = f"{fraction:.0%}, {timedelta(seconds=round(left))} left, "
         rate = self.n_rows / max(seconds, 1e-9)
         return f"{self.title}: {done}{self.n_rows:,} rows, {rate:,.0f} rows/s"
 
@@ -141,6 +140,23 @@ def facts_table(rows: list[tuple[str, str]], title: str | None = None) -> Table:
     return table
 
 
+def headed_table(title: str | None, names: Sequence[str], text: Container[str] = ()) -> Table:
+    """A table with names of columns, which are of numbers but for those in ``text``."""
+    table = Table(title=title, title_style="bold", title_justify="left", box=None)
+    for name in names:
+        table.add_column(name, justify="left" if name in text else "right", overflow="fold")
+    return table
+
+
 def plain(value: Any) -> Any:
     """What JSON does not know: numbers of NumPy, times, paths."""
-    return value.tolist() if hasattr(value, "tolist") else str(value)
+    return finite(value.tolist()) if hasattr(value, "tolist") else str(value)
+
+
+def finite(value: Any) -> Any:
+    """The same with null for what JSON cannot say: infinity, not a number."""
+    if isinstance(value, dict):
+        return {name: finite(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

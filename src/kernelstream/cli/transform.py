@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,23 +17,11 @@ from kernelstream.cli.arguments import (
     ScoreArguments,
     TransformArguments,
 )
-from kernelstream.cli.explain import (
-    cause_words,
-    explained,
-    ranked,
-    row_facts,
-    row_table,
-    rows_of_largest_error,
-)
 from kernelstream.cli.failures import DATA, MODEL, USAGE, CommandError, terminable
 from kernelstream.cli.modelfile import Stored, predicts, read, read_kernel_pca, require_apart
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.tables import Writer, format_of
 from kernelstream.cli.terminal import RowProgress, Screen
-
-MOST_NAMED = 3  # columns that are named for a row
-TOP = 20  # rows that are explained
-
 
 Columns = dict[str, Any]
 
@@ -53,64 +41,66 @@ def denoised(stored: Stored, X: np.ndarray) -> Columns:
     clean = stored.estimator.inverse_transform(stored.estimator.transform(X))
     if stored.schema is not None:  # columns like those of the table, categories as levels
         return stored.schema.decode(clean)
-    names = stored.names or [f"x{i}" for i in range(clean.shape[1])]
-    return dict(zip(names, clean.T, strict=True))
+    return dict(zip(stored.column_names, clean.T, strict=True))
 
 
 def score(given: ScoreArguments, screen: Screen) -> None:
-    """Write the anomaly scores of rows, or show the rows with the largest ones."""
-    if given.top is not None or given.explain:
-        score_largest(given, screen)
-        return
+    """Write the anomaly scores of rows."""
     is_table = format_of(given.output, given.to) != "npy"
 
     def statistics(stored: Stored, X: np.ndarray) -> Columns:
-        estimator = stored.estimator
-        if not isinstance(estimator, KernelNovelty):
-            variances = np.asarray(estimator.explained_variance_, dtype=float)
-            return {
-                "reconstruction_error": estimator.reconstruction_error(X),
-                "t2": t_squared(estimator.transform(X), variances),
-            }
-        columns = novelty_of(estimator, X)
-        if is_table:
-            names = stored.names or [f"x{i}" for i in range(X.shape[1])]
-            columns["causes"] = contributions_of(estimator, X, columns["novel"] == 1, names)
+        if not isinstance(stored.estimator, KernelNovelty):
+            return errors_and_t2(stored, X)
+        columns = p_values(stored, X)
+        if is_table:  # a NumPy file holds numbers only
+            columns["causes"] = contributing_columns(stored, X, columns["novel"] == 1)
         return columns
 
     apply(given, statistics, screen)
 
 
-def score_largest(given: ScoreArguments, screen: Screen) -> None:
-    """The rows with the largest error alone: a table for people, or an output file."""
-    top, output = TOP if given.top is None else given.top, given.output
-    is_shown = output is None and given.to is None
-    format = "ndjson" if is_shown else format_of(output, given.to)
-    stored = read(given.model)
-    read_options = given.source_options(given.columns, keep=given.keep)
-    source = stored.open_source(given.sources, {**read_options, "carried_as_text": True})
-    require_apart([output, given.rejects], [given.model, *(file.path for file in source.files)])
-    with terminable(), RowProgress(screen, source, "rows") as bar:
-        listing = Rejects(given.rejects, 0)
-        largest = rows_of_largest_error(stored, source, top, bar, listing)
-        listing.close()
-    explain = given.explain
-    explanations = explained(stored, largest, MOST_NAMED) if explain else ranked(stored, largest)
-    rows = row_facts(largest, explanations)
-    if not explain:
-        rows = [{k: v for k, v in row.items() if k != "causes"} for row in rows]
-    if is_shown:
-        screen.result({"rows": rows}, row_table(rows, causes=explain))
-        return
-    with Writer(output, format) as writer:
-        in_words = [
-            {k: cause_words(v) if k == "causes" else v for k, v in row.items()} for row in rows
+def errors_and_t2(stored: Stored, X: np.ndarray) -> Columns:
+    """Reconstruction errors, and Hotelling's T² (squared scores in units of the variances)."""
+    Z = stored.estimator.transform(X).astype(float)
+    variances = np.asarray(stored.estimator.explained_variance_, dtype=float)
+    real = variances > 0
+    return {
+        "reconstruction_error": stored.estimator.reconstruction_error(X),
+        "t2": np.square(Z[:, real]) @ (1.0 / variances[real]),
+    }
+
+
+def p_values(stored: Stored, X: np.ndarray) -> Columns:
+    """Errors and p-values of a detector, and which rows are novel."""
+    detector = stored.estimator
+    return {
+        "error": -detector.score_samples(X),
+        "p_value": detector.p_values(X),
+        "novel": (detector.predict(X) == -1).astype(np.int64),
+    }
+
+
+def contributing_columns(stored: Stored, X: np.ndarray, novel: np.ndarray) -> np.ndarray:
+    """The three columns that contribute most to each novel row, such as ``b 71 %, a 20 %``."""
+    causes = np.full(len(X), "", dtype=object)
+    if novel.any():
+        causes[novel] = [
+            ", ".join(f"{name} {100 * fraction:.0f} %" for name, fraction in largest)
+            for largest in largest_contributions(stored, X[novel], 3)
         ]
-        writer.write(pa.RecordBatch.from_pylist(in_words))
-    if output is not None:
-        facts = {"rows": len(rows), "output": str(output)}
-        words = f"The {len(rows):,} rows with the largest error → {output}"
-        screen.result(facts, words, output=output)
+    return causes
+
+
+def largest_contributions(stored: Stored, X: np.ndarray, top: int) -> list[list[tuple[str, float]]]:
+    """The columns that contribute most to the error of each row, with their fractions of it."""
+    values = stored.estimator.contributions(X)
+    fractions = values / np.maximum(values.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+    order = np.argsort(-fractions, axis=1, kind="stable")[:, :top]
+    names = stored.column_names
+    return [
+        [(names[j], float(row[j])) for j in columns]
+        for row, columns in zip(fractions, order, strict=True)
+    ]
 
 
 def predict(given: PredictArguments, screen: Screen) -> None:
@@ -136,36 +126,6 @@ def read_predictor(path: Path) -> Stored:
             f"{path} has no target to predict: fit one with 'kernelstream fit --target COLUMN'.",
         )
     return stored
-
-
-def novelty_of(detector: KernelNovelty, X: np.ndarray) -> Columns:
-    """Errors, p-values and what is flagged."""
-    return {
-        "error": -detector.score_samples(X),
-        "p_value": detector.p_values(X),
-        "novel": (detector.predict(X) == -1).astype(np.int64),
-    }
-
-
-def contributions_of(
-    detector: KernelNovelty, X: np.ndarray, novel: np.ndarray, names: Sequence[str]
-) -> np.ndarray:
-    """The columns that contribute most to each novel row: ``b 71 %, a 20 %``; others have none."""
-    causes = np.full(len(X), "", dtype=object)
-    rows = np.flatnonzero(novel)
-    if len(rows):
-        values = detector.contributions(X[rows])
-        shares = values / np.maximum(values.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-        first = np.argsort(-shares, axis=1, kind="stable")[:, :MOST_NAMED]
-        for row, columns, share in zip(rows, first, shares, strict=True):
-            causes[row] = ", ".join(f"{names[j]} {100 * share[j]:.0f} %" for j in columns)
-    return causes
-
-
-def t_squared(scores: np.ndarray, variances: np.ndarray) -> np.ndarray:
-    """Hotelling's T² of rows: squared scores in units of the components' variances."""
-    real = variances > 0
-    return np.square(scores[:, real].astype(float)) @ (1.0 / variances[real])
 
 
 def apply(

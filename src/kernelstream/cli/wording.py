@@ -8,35 +8,22 @@ becomes ``distance(nu=0.1)``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 
-OPTIONS = {
-    "n_components": "--components",
-    "random_state": "--seed",
-    "image_shape": "--image-shape",
-    "on_bad_rows": "--on-bad-rows",
+OPTIONS = {"n_components": "--components", "random_state": "--seed"}  # those with another name
+PHRASES = {  # what only Python needs
+    r"\bfit\(until=\.\.\.\)": "--until",
+    r"None for all components": "all",
+    r"(n_components as an integer, got )None": r"\1all",
+    r", a RandomState or None| or an? (?:preimages|kernel|basis|tracker) object": "",
+    r"(at least 1|integer) or None\b": r"\1",
+    r"^(?:Kernel\w+|Streaming\w+|\w+KernelPCA): ": "",
+    r"(?<==)True\b": "true",
+    r"\bNone\b": "nothing",
+    r"\ban integer\b": "a whole number",
+    r"\binteger\b": "whole number",
 }
-# Of an estimator, said as name='value'.
-GIVEN = ("kernel", "gamma", "basis", "forgetting")
-PHRASES = (
-    (r"\bfit\(until=\.\.\.\)", "--until"),
-    (r", or None for all components", ", or all"),
-    (r" components?\b([^.;]*: give n_components[^.]*?), got None", r" components\1, got all"),
-    (r", a RandomState or None", ""),
-    (r" or an? (?:preimages|kernel|basis|tracker) object(?: such as [\w.]+\([^()]*\))?", ""),
-    (r", a kernel object such as RBF\(\), or a function k\(X, Y\)", ""),
-    (r"(at least 1|integer) or None\b", r"\1"),
-    (r"2\*\*32 - 1", "4294967295"),
-    (r"^(?:Kernel\w+|Streaming\w+|\w+KernelPCA): ", ""),
-)
-PLAIN = (
-    (r"(?<==)True\b", "true"),
-    (r"\ban integer\b", "a whole number"),
-    (r"\binteger\b", "whole number"),
-    (r"(?<=got )None\b|(?<= and )None\b", "nothing"),
-)
-VALUE = r"(?:=(['\"]?)([^\s'\",;]+)\1)?"
 
 
 @cache
@@ -68,20 +55,28 @@ def of_shell(message: str, own: Mapping[str, str] | None = None) -> str:
     '--nu must be a number above 0, got -1.'
     """
     message = of_source(message)
-    for pattern, words in PHRASES:
+    for pattern, words in PHRASES.items():
         message = re.sub(pattern, words, message)
     for name, option in (own or {}).items():
-        message = re.sub(rf"(?:^(?:\w+: )?|(?<=\band )){name}{VALUE}(?!\()", _put(option), message)
-    for name, option in OPTIONS.items():
-        message = re.sub(rf"(?<![-\w]){name}{VALUE}", _put(option), message)
-    for name in GIVEN:
-        message = re.sub(rf"(?<![(,]\s)(?<![-(\w.]){name}(?==){VALUE}", _put(f"--{name}"), message)
+        message = replaced(rf"(?:^(?:\w+: )?|(?<=\band )){name}(?!\()", option, message)
+    for name in ("n_components", "random_state", "image_shape", "on_bad_rows"):
+        message = replaced(rf"(?<![-\w]){name}", option_of(name), message)
+    for name in ("kernel", "gamma", "basis", "forgetting"):  # in prose they are no parameters
+        message = replaced(rf"(?<![(,]\s)(?<![-(\w.]){name}(?==)", option_of(name), message)
     for kind, name in parts().items():
         message = re.sub(rf"\b(?:\w+s\.)?{kind}\(\)", name, message)
         message = re.sub(rf"\b(?:\w+s\.){kind}\b|\b{kind}(?=[(:])", name, message)
-    for pattern, words in PLAIN:
-        message = re.sub(pattern, words, message)
     return message
+
+
+def replaced(parameter: str, option: str, message: str) -> str:
+    """A message with an option in the place of a parameter, and of its value."""
+
+    def put(match: re.Match[str]) -> str:
+        value = match[2]
+        return option if value in (None, "true") else f"{option} {value}"
+
+    return re.sub(parameter + r"(?:=(['\"]?)([^\s'\",;]+)\1)?", put, message)
 
 
 def of_source(message: str) -> str:
@@ -92,8 +87,7 @@ def of_source(message: str) -> str:
     >>> of_source("Pass over such rows with --on-bad-rows skip (on_bad_rows='skip').")
     'Pass over such rows with --on-bad-rows skip.'
     """
-    message = re.sub(r" \((?:on_bad_rows|columns|array|missing)=[^()]*\)", "", message)
-    return message
+    return re.sub(r" \((?:on_bad_rows|columns|array|missing)=[^()]*\)", "", message)
 
 
 def option_of(name: str) -> str:
@@ -105,13 +99,3 @@ def option_of(name: str) -> str:
     ('--components', '--on-bad-rows')
     """
     return OPTIONS.get(name, f"--{name.replace('_', '-')}")
-
-
-def _put(option: str) -> Callable[[re.Match[str]], str]:
-    """An option in the place of a parameter, with the value that was given for it."""
-
-    def put(found: re.Match[str]) -> str:
-        value = found[2]
-        return option if value in (None, "True") else f"{option} {value}"
-
-    return put

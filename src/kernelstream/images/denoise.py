@@ -21,7 +21,6 @@ from kernelstream.regression.normal_equations import NOTHING, NormalEquations, P
 from kernelstream.serialization import check_choice, check_count, check_number, stored
 from kernelstream.stream import HeldBack, Stream
 
-LLOYD_STEPS = 10  # to means of noisy images, for pre-images: 5 lose 0.02 dB on digits
 STRENGTHS = np.geomspace(1e-7, 1.0, 22)  # that "sure" chooses from: three a decade
 
 
@@ -262,7 +261,7 @@ class Denoiser(TransformerMixin, ImageModel):
         if self.method != "project" or not self._chooses_landmarks(basis):
             return stream
         rng = generator(stream.chain.seed, "means")
-        means = landmarks.kmeans(rows, basis.size, LLOYD_STEPS, rng)
+        means = landmarks.kmeans(rows, basis.size, 10, rng)  # 5 steps lose 0.02 dB on digits
         return stream.with_chain(basis=landmarks.Landmarks(means))
 
     def _require_points_that_stay(self, basis: landmarks.LandmarkStrategy) -> None:

@@ -11,9 +11,6 @@ from kernelstream import kernels, landmarks
 from kernelstream.arrays import Array, generator
 from kernelstream.serialization import check_count, check_number, stored
 
-LLOYD_STEPS = 8
-FLAT_SHARE = 0.3  # of the first patches, those of least contrast: they show no direction
-
 
 @stored
 @dataclass(frozen=True)
@@ -91,11 +88,11 @@ class PatchFeatures(landmarks.LandmarkStrategy[PatchFeaturesState]):
         return max(20 * self.n_points, 500)
 
     def begin(self, kernel: kernels.Kernel | None, start: landmarks.Start) -> PatchFeaturesState:
-        """k-means of the directions of all but the flattest patches."""
+        """k-means of the directions of patches, without the 30% of least contrast."""
         contrast, U = self.contrast_and_directions(start.X)
-        U = U[contrast >= np.quantile(contrast, FLAT_SHARE)]
+        U = U[contrast >= np.quantile(contrast, 0.3)]
         rng, m = generator(start.seed, "directions"), min(self.n_points, len(U))
-        return PatchFeaturesState(landmarks.kmeans(U, m, LLOYD_STEPS, rng))
+        return PatchFeaturesState(landmarks.kmeans(U, m, 8, rng))
 
     def coordinates(
         self, kernel: kernels.Kernel | None, state: PatchFeaturesState, X: Array

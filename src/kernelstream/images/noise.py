@@ -11,7 +11,6 @@ from kernelstream.serialization import as_number
 
 # Variance of max(n, 0) over that of normal n: the noise that is left on a black pixel.
 LEFT_ON_BLACK = 0.5 - 0.5 / math.pi
-STEPS = 8192  # the mean of a clipped pixel is smooth: linear between these to 1e-8
 
 
 def expected_clipped(clean: np.ndarray, noise_variance: float) -> np.ndarray:
@@ -61,7 +60,8 @@ def undo_clipping(mean: np.ndarray, noise_variance: float) -> np.ndarray:
     >>> undo_clipping(np.array([0.1, 0.126, 0.5, 0.874]), 0.1).round(2)
     array([0. , 0. , 0.5, 1. ])
     """
-    clean = np.linspace(0.0, 1.0, STEPS + 1)
+    steps = 8192  # the mean of a clipped pixel is smooth: linear between these to 1e-8
+    clean = np.linspace(0.0, 1.0, steps + 1)
     expected = expected_clipped(clean, noise_variance)
     low, high = float(expected[0]), float(expected[-1])
     if not high > low:
@@ -70,11 +70,11 @@ def undo_clipping(mean: np.ndarray, noise_variance: float) -> np.ndarray:
             "clean ones are: nothing can be undone."
         )
     # The inverse in equal steps: a pixel finds its place by a product instead of a search.
-    inverse = np.interp(np.linspace(low, high, STEPS + 1), expected, clean)
+    inverse = np.interp(np.linspace(low, high, steps + 1), expected, clean)
     mean = np.asarray(mean)
     kind = mean.dtype if mean.dtype.kind == "f" else np.dtype(float)
-    place = np.clip((mean - kind.type(low)) * kind.type(STEPS / (high - low)), 0, STEPS)
-    before = np.minimum(np.fmax(place, 0).astype(np.int32), STEPS - 1)  # that of NaN is 0
+    place = np.clip((mean - kind.type(low)) * kind.type(steps / (high - low)), 0, steps)
+    before = np.minimum(np.fmax(place, 0).astype(np.int32), steps - 1)  # that of NaN is 0
     place -= before
     place *= np.diff(inverse).astype(kind)[before]
     place += inverse.astype(kind)[before]

@@ -1,4 +1,4 @@
-"""Image patches: sliding windows, overlap averaging, rotations and reflections."""
+"""Image patches: sliding windows, sums of overlapping blocks, rotations and reflections."""
 
 from __future__ import annotations
 
@@ -37,51 +37,6 @@ def windows(image: np.ndarray, side: int, step: int = 1) -> np.ndarray:
     return sliding_window_view(image, (side, side))[::step, ::step]
 
 
-def starts(length: int, side: int, step: int) -> np.ndarray:
-    """Where windows begin so that they cover all of ``length``: every ``step``, and at the end.
-
-    Examples
-    --------
-    >>> from kernelstream.images import patches
-    >>> patches.starts(10, 4, 4)
-    array([0, 4, 6])
-    """
-    if side > length:
-        raise ValueError(f"A length of {length} pixels has no windows of side {side}.")
-    regular = np.arange(0, length - side + 1, step)
-    last = length - side
-    return regular if regular[-1] == last else np.append(regular, last)
-
-
-class Canvas:
-    """An image put together from patches: the mean wherever they overlap.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernelstream.images import patches
-    >>> canvas = patches.Canvas((1, 3))
-    >>> canvas.add(0, 0, np.array([[0.0, 2.0]]))
-    >>> canvas.add(0, 1, np.array([[4.0, 6.0]]))
-    >>> canvas.image()
-    array([[0., 3., 6.]])
-    """
-
-    def __init__(self, shape: tuple[int, ...]):
-        self.total = np.zeros(shape)
-        self.count = np.zeros(shape[-2:])
-
-    def add(self, top: int, left: int, patch: np.ndarray) -> None:
-        """Lay a patch on the canvas."""
-        height, width = patch.shape
-        self.total[top : top + height, left : left + width] += patch
-        self.count[top : top + height, left : left + width] += 1.0
-
-    def image(self) -> np.ndarray:
-        """The mean of what was laid on each pixel, zero where nothing was."""
-        return self.total / np.where(self.count > 0.0, self.count, 1.0)
-
-
 def overlapped(blocks: np.ndarray, scale: int) -> np.ndarray:
     """Sum of blocks of 3s×3s pixels that stand around every pixel of a coarse grid.
 
@@ -115,12 +70,6 @@ def overlapped(blocks: np.ndarray, scale: int) -> np.ndarray:
                 0, 2, 1, 3
             )
     return total.reshape((rows + 2) * scale, (columns + 2) * scale)
-
-
-def turned(blocks: np.ndarray, turn: int) -> np.ndarray:
-    """Square blocks (n, side, side) in one of eight orientations: four turns, mirrored or not."""
-    blocks = np.rot90(blocks, turn % 4, axes=(1, 2))
-    return blocks[:, :, ::-1] if turn >= 4 else blocks
 
 
 class Orientation(NamedTuple):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numbers
 import sys
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -17,14 +16,12 @@ from kernelstream.images.base import STRIP, ImageModel, as_list, checked_image
 from kernelstream.images.features import PatchFeatures
 from kernelstream.images.files import WHITE, as_floats, as_integers, resized
 from kernelstream.images.patches import Orientation, overlapped, windows
-from kernelstream.images.placing import PATCHES, placed
 from kernelstream.regression.base import Regression
 from kernelstream.regression.normal_equations import NormalEquations, Prediction
 from kernelstream.serialization import check_count, check_number, stored
 from kernelstream.stream import Rows, Stream
 
 SIDE = 5  # pixels of a low-resolution patch
-FEWEST_IMAGES = 4  # for which directions are moved: of fewer they would suit these alone
 TO_YCBCR = np.array(
     [[0.299, 0.587, 0.114], [-0.168736, -0.331264, 0.5], [0.5, -0.418688, -0.081312]]
 )
@@ -38,10 +35,8 @@ class SuperResolver(ImageModel):
     kernel features (``images.features.PatchFeatures``) learns what bicubic
     interpolation misses on the pixel and its eight neighbours. Patches are first turned, mirrored
     and negated until their gradients point one way, so that an edge is learned once for all its
-    orientations, and what is predicted is turned back. From four images on, ``fit`` moves the
-    centroids to where regression errs least (``images.placing``). Predicted blocks
-    overlap and are averaged. The result is corrected so that it shrinks to the image that was
-    given.
+    orientations, and what is predicted is turned back. Predicted blocks overlap and are averaged.
+    The result is corrected so that it shrinks to the image that was given.
 
     Parameters
     ----------
@@ -110,8 +105,7 @@ class SuperResolver(ImageModel):
     def fit(self, X: Iterable[Any], y: Any = None) -> Self:
         """Learn from high-resolution images that are all at hand.
 
-        The directions of patches are found in patches from all of them, and moved to where
-        regression errs least where there are four images or more.
+        The directions of patches are centroids of patches from all of them.
 
         Parameters
         ----------
@@ -130,7 +124,6 @@ class SuperResolver(ImageModel):
             first = [draft._patches(stream, image, i, share)[0] for i, image in enumerate(images)]
             # There are no components to show, so nobody asks for their signs.
             stream = stream.start(Rows(np.concatenate(first))).without_signs()
-            stream = draft._place(stream, images)
             for number, image in enumerate(images):
                 stream = draft._learn_image(stream, image, number)
             draft.set_stream(stream)
@@ -159,19 +152,6 @@ class SuperResolver(ImageModel):
             draft.set_stream(draft._learn_image(stream, X, number))
             draft.n_images_seen_, draft.n_features_in_ = number + 1, stream.n_features
         return self
-
-    def _place(self, stream: Stream, images: list[Any]) -> Stream:
-        """The stream before the first image, with directions moved for what they will predict."""
-        if len(images) < FEWEST_IMAGES:
-            return stream
-        state, basis = stream.begun, stream.chain.basis
-        assert isinstance(basis, PatchFeatures)
-        share = -(-PATCHES * len(state.basis.directions) // len(images))
-        share = min(share, self.patches_per_image or share)
-        pairs = [self._patches(stream, image, i, share) for i, image in enumerate(images)]
-        # in single precision: they are many
-        X, Y = (np.concatenate(each, dtype=np.float32) for each in zip(*pairs, strict=True))
-        return stream.with_state(replace(state, basis=placed(basis, state.basis, X, Y)))
 
     def new_stream(self, X: Any = None) -> Stream:
         """A stream for rows like X with the parameters of this estimator, which are checked.

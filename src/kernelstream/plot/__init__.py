@@ -14,19 +14,16 @@ from kernelstream.plot.explanations import component_curves, row_causes
 from kernelstream.plot.models import basis, contours, embedding, scree
 from kernelstream.plot.monitor import (
     ControlChart,
-    adaptation_chart,
     contribution_bars,
     contribution_map,
     control_charts,
     monitor_charts,
-    score_plot,
 )
 from kernelstream.plot.streams import LearningCurve, follow, learning_curve
 
 __all__ = [
     "ControlChart",
     "LearningCurve",
-    "adaptation_chart",
     "basis",
     "component_curves",
     "contours",
@@ -38,6 +35,5 @@ __all__ = [
     "learning_curve",
     "monitor_charts",
     "row_causes",
-    "score_plot",
     "scree",
 ]

@@ -1,4 +1,4 @@
-"""Plot helpers: Axes, colors, labels, guaranteed variance intervals."""
+"""Plot helpers: Axes, colors, labels, images."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from kernelstream.estimators import StreamingKernelPCA
 
 ACCENT, QUIET, INK = "#b3364a", "#9aa1ac", "#222222"
+MOST_KINDS = 20  # as many colors as people can tell apart
 
 
 def axes(given: Any, rows: int = 1, size: tuple[float, float] | None = None) -> Any:
@@ -37,6 +38,14 @@ def set_labels(ax: Any, title: str | None = None, **labels: str) -> Any:
     ax.set(**labels)
     if title is not None:
         ax.set_title(title, loc="left")
+    return ax
+
+
+def show_image(ax: Any, image: np.ndarray, title: str, **style: Any) -> Any:
+    """Show an image without axes."""
+    ax.imshow(image, interpolation="nearest", **style)
+    ax.set_axis_off()
+    ax.set_title(title, loc="left", fontsize="small")
     return ax
 
 
@@ -71,16 +80,3 @@ def without_names(model: StreamingKernelPCA) -> StreamingKernelPCA:
     bare = copy.copy(model)
     bare.__dict__.pop("feature_names_in_", None)
     return bare
-
-
-def certified_variances(model: StreamingKernelPCA, shares: bool = False) -> np.ndarray | None:
-    """The intervals that certainly hold the exact variances, (r, 2); None where none is useful.
-
-    With ``shares`` they are shares of the total variance.
-    """
-    certificate = model.certificate_
-    if not certificate.details.useful:
-        return None
-    components = model.stream_.components
-    intervals = certificate.details.eigenvalue_intervals / components.weight
-    return intervals / components.total_variance if shares else intervals

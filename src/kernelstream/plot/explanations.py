@@ -10,8 +10,6 @@ from kernelstream.arrays import to_host
 from kernelstream.estimators import RowExplanation, StreamingKernelPCA
 from kernelstream.plot.drawing import ACCENT, INK, QUIET, axes, pyplot, set_labels
 
-USUAL = (5.0, 95.0)  # percentiles between which a value is usual
-
 
 def component_curves(
     model: StreamingKernelPCA,
@@ -59,22 +57,24 @@ def component_curves(
     told = model.explain_components(X, n_columns)[component]
     n = len(told.columns)
     if ax is None:
-        size = (min(2.2 + 2.4 * n, 12.0), 2.9)
-        made = pyplot().subplots(
-            1, n, sharey=True, squeeze=False, figsize=size, layout="constrained"
-        )
-        ax = made[1][0]
+        style = {"figsize": (min(2.2 + 2.4 * n, 12.0), 2.9), "layout": "constrained"}
+        ax = pyplot().subplots(1, n, sharey=True, **style)[1]
     places = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
     if len(places) < n:
         raise ValueError(
             f"{len(places)} Axes were given for {n} columns; ask for n_columns={len(places)}."
         )
-    for i, (place, column) in enumerate(zip(places, told.columns, strict=False)):
+    return draw_curves(places[:n], told)
+
+
+def draw_curves(places: np.ndarray, component: Any) -> np.ndarray:
+    """Draw one component along its columns, each on Axes of its own."""
+    for place, column in zip(places, component.columns, strict=False):
         place.axhline(0.0, color=QUIET, lw=0.8, ls=":")
         place.plot(column.values, column.scores, "o-", color=ACCENT, ms=3.5, lw=1.6)
-        labels = {"ylabel": f"mean score of component {told.number}"} if i == 0 else {}
-        set_labels(place, f"{column.share:.0%}, {column.shape}", xlabel=column.name, **labels)
-    return places[:n]
+        set_labels(place, f"{column.share:.0%}, {column.shape}", xlabel=column.name)
+    places[0].set_ylabel(f"mean score of component {component.number}")
+    return places
 
 
 def row_causes(
@@ -153,7 +153,7 @@ def _draw_cause(ax: Any, explanation: RowExplanation, place: int, column: np.nda
     """One column: its usual values as a bar, the expected and the actual one as marks."""
     cause = explanation.causes[place]
     unit, middle = float(np.nanstd(column)) or 1.0, float(np.nanmean(column))
-    low, high = (np.nanpercentile(column, USUAL) - middle) / unit
+    low, high = (np.nanpercentile(column, (5.0, 95.0)) - middle) / unit
     actual, expected = (cause.actual - middle) / unit, (cause.expected - middle) / unit
     # One entry of the legend each.
     labels = ("nine of ten rows", "expected", "actual") if place == 0 else (None, None, None)

@@ -11,15 +11,14 @@ from kernelstream.estimators import StreamingKernelPCA
 from kernelstream.plot.drawing import (
     ACCENT,
     INK,
+    MOST_KINDS,
     QUIET,
     axes,
-    certified_variances,
     is_ink,
     set_labels,
+    show_image,
     without_names,
 )
-
-MOST_KINDS = 20  # as many colors as people can tell apart
 
 
 def scree(model: StreamingKernelPCA, *, ax: Any = None, n_components: int = 40) -> Any:
@@ -47,33 +46,18 @@ def scree(model: StreamingKernelPCA, *, ax: Any = None, n_components: int = 40) 
     """
     ax = axes(ax)
     variances = to_host(model.explained_variance_)[:n_components]
-    intervals = certified_variances(model)
+    bounds = model.certificate_.details
     number = np.arange(1, len(variances) + 1)
     ax.bar(number, variances, color=ACCENT, alpha=0.75, width=0.7, label="model")
-    if intervals is not None:
-        low, high = intervals[: len(variances)].T
-        middle, half = (low + high) / 2, (high - low) / 2
-        ax.errorbar(
-            number,
-            middle,
-            half,
-            fmt="none",
-            ecolor=INK,
-            capsize=3,
-            lw=1.2,
-            label="exact, certified",
-        )
+    if bounds.useful:
+        intervals = bounds.eigenvalue_intervals[: len(variances)]
+        low, high = intervals.T / model.stream_.components.weight
+        style = {"fmt": "none", "ecolor": INK, "capsize": 3, "lw": 1.2}
+        ax.errorbar(number, (low + high) / 2, (high - low) / 2, label="exact, certified", **style)
         ax.legend(frameon=False)
     else:
-        ax.text(
-            0.98,
-            0.95,
-            "no useful certificate",
-            transform=ax.transAxes,
-            ha="right",
-            va="top",
-            color=QUIET,
-        )
+        place = {"transform": ax.transAxes, "ha": "right", "va": "top"}
+        ax.text(0.98, 0.95, "no useful certificate", color=QUIET, **place)
     ax.xaxis.get_major_locator().set_params(integer=True)
     share = float(to_host(model.explained_variance_ratio_).sum())
     title = f"{model.n_components_} components, {share:.1%} of the variance"
@@ -154,14 +138,14 @@ def _scatter_by_value(
             f"color has {len(kinds)} kinds; at most {MOST_KINDS} can be told apart. Give numbers, "
             "or fewer kinds."
         )
-    import matplotlib
-
-    palette = matplotlib.colormaps["tab10" if len(kinds) <= 10 else "tab20"]
-    place = np.searchsorted(kinds, values)
-    ax.scatter(*scores.T, c=palette(place), **style)
-    for i, kind in enumerate(kinds):
-        ax.scatter([], [], color=palette(i), s=20, label=str(kind))
-    ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    palette = "tab10" if len(kinds) <= 10 else "tab20"
+    n_colors = 10 if len(kinds) <= 10 else 20
+    marks = ax.scatter(
+        *scores.T, c=np.searchsorted(kinds, values), cmap=palette, vmin=0, vmax=n_colors, **style
+    )
+    handles, _ = marks.legend_elements(num=None)
+    beside = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
+    ax.legend(handles, map(str, kinds), frameon=False, fontsize="small", **beside)
 
 
 def contours(
@@ -272,23 +256,20 @@ def basis(
                 f"image_shape {image_shape} does not fit rows of {points.shape[1]} values."
             )
         picture = _mosaic(points[:n_points], image_shape)
-        ax.imshow(picture, cmap="gray_r" if is_ink(points) else "gray", interpolation="nearest")
-        ax.set(xticks=[], yticks=[])
-        ax.spines[:].set_visible(False)
-        ax.set_title(title, loc="left")
-        return ax
-    flat = model.n_features_in_ == 2
-    bare = without_names(model)
-    place = (lambda rows: rows) if flat else (lambda rows: to_host(bare.transform(rows))[:, :2])
-    if not flat and model.n_components_ < 2:
-        raise ValueError("The model has one component: two are needed to place the points.")
-    if X is not None:
-        ax.scatter(*place(np.asarray(X)).T, s=5, color=QUIET, alpha=0.4, linewidths=0)
-    ax.scatter(*place(points).T, s=24, color=ACCENT, edgecolors="white", linewidths=0.6)
-    if flat:
+        return show_image(ax, picture, title, cmap="gray_r" if is_ink(points) else "gray")
+    names: Any = ("component 1", "component 2")
+    groups = [points] if X is None else [points, np.asarray(X)]
+    if model.n_features_in_ == 2:
         names = getattr(model, "feature_names_in_", ("first feature", "second feature"))
-        return set_labels(ax, title, xlabel=str(names[0]), ylabel=str(names[1]))
-    return set_labels(ax, title, xlabel="component 1", ylabel="component 2")
+    elif model.n_components_ < 2:
+        raise ValueError("The model has one component: two are needed to place the points.")
+    else:
+        bare = without_names(model)
+        groups = [to_host(bare.transform(rows))[:, :2] for rows in groups]
+    for rows in groups[1:]:
+        ax.scatter(*rows.T, s=5, color=QUIET, alpha=0.4, linewidths=0)
+    ax.scatter(*groups[0].T, s=24, color=ACCENT, edgecolors="white", linewidths=0.6)
+    return set_labels(ax, title, xlabel=str(names[0]), ylabel=str(names[1]))
 
 
 def _mosaic(images: np.ndarray, shape: tuple[int, int]) -> np.ndarray:

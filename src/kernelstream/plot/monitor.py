@@ -1,25 +1,23 @@
-"""Plots of a monitor: control charts, contribution bars and maps, score plot, adaptation chart.
+"""Plots of a monitor: control charts, contribution bars and maps.
 
 Nothing is shown or saved: that is for the caller.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import cycle
 from typing import Any
 
 import numpy as np
 
 from kernelstream.anomaly import Contributions, KernelMonitor, Records
 from kernelstream.plot import drawing
+from kernelstream.plot.drawing import INK, QUIET
 
 # Okabe and Ito's colors: told apart by everyone, and on grey paper by their lightness.
-BLUE, ORANGE, GREEN, YELLOW = "#0072B2", "#D55E00", "#009E73", "#E69F00"
-BLACK, GREY, PALE = "#1A1A1A", "#8A8A8A", "#DDE6EE"
-DISPLAYED = (0.05, 0.01)
+BLUE, ORANGE, PALE = "#0072B2", "#D55E00", "#DDE6EE"
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,6 @@ def control_charts(
     records: Records,
     monitor: KernelMonitor,
     axes: Any = None,
-    spans: Mapping[str, tuple[Any, Any]] | None = None,
 ) -> Any:
     """The control charts, one below the other: index with its smoothed version, lasting, T², SPE.
 
@@ -92,10 +89,8 @@ def control_charts(
         Of ``update_many``.
     monitor : KernelMonitor
         Whose limits are drawn.
-    axes : sequence of four Axes, optional
-        Of three, where ``lasting`` is left out.
-    spans : mapping of name to (start, stop), optional
-        Periods of time to shade, such as training and calibration.
+    axes : sequence of Axes, optional
+        Four; three if the monitor does not smooth.
 
     Returns
     -------
@@ -112,14 +107,10 @@ def control_charts(
     ['log', 'log', 'log', 'log']
     """
     smooth = monitor.smooth is not None
-    known = ["smoothed", "t2", "spe", *(["lasting"] if smooth else [])]
-    if axes is not None and len(axes) < len(known):
-        known.remove("lasting")
-    charts = monitor_charts(known)
+    charts = monitor_charts(("smoothed", "t2", "spe", *(["lasting"] if smooth else [])))
     axes = drawing.axes(axes, rows=len(charts), size=(9, 2.15 * len(charts)))
     times = _times(records)
     for axis, chart in zip(axes, charts, strict=True):
-        _shade_spans(axis, spans or {})
         _shade_events(axis, records, times)
         _draw_statistics(axis, chart, records, times, smooth)
         _draw_limits(axis, chart, records, times, monitor)
@@ -134,14 +125,14 @@ def _draw_statistics(
 ) -> None:
     """Values of single rows as dots, smoothed ones as a line; alarms and blind rows are marked."""
     values = np.maximum(records.column(chart.dots or chart.statistic), np.finfo(float).tiny)
-    axis.plot(times, values, ".", ms=2.5, color=GREY if chart.dots else BLUE, alpha=0.7)
+    axis.plot(times, values, ".", ms=2.5, color=QUIET if chart.dots else BLUE, alpha=0.7)
     if chart.dots:
         axis.plot(times, records.column(chart.statistic), color=BLUE, lw=1.4, label=chart.statistic)
         alarms = records.column("alarm")
         axis.plot(times[alarms], values[alarms], ".", ms=4, color=ORANGE, label="alarm")
         if smooth:
             single = records.column(f"{chart.dots}_limit")
-            axis.plot(times, single, ":", color=BLACK, lw=0.9, label="single row")
+            axis.plot(times, single, ":", color=INK, lw=0.9, label="single row")
     if chart.statistic == "t2":
         blind = records.column("t2_blind")
         label = "blind" if blind.any() else None
@@ -154,9 +145,9 @@ def _draw_limits(
     """95% and 99%, moving as the limit at alpha moved; of the smoothed index where that alarms."""
     deciding = chart.statistic if monitor.smooth is not None or not chart.dots else chart.dots
     limits: Any = monitor.limits_[deciding]
-    for alpha, style in zip(DISPLAYED, ("--", "-"), strict=True):
+    for alpha, style in ((0.05, "--"), (0.01, "-")):
         path = records.column(chart.limits[0]) * limits[alpha] / limits[monitor.alpha_]
-        axis.plot(times, path, style, color=BLACK, lw=0.9, label=f"{1 - alpha:.0%}")
+        axis.plot(times, path, style, color=INK, lw=0.9, label=f"{1 - alpha:.0%}")
 
 
 def contribution_bars(
@@ -193,8 +184,8 @@ def contribution_bars(
     room = max([*values, np.finfo(float).tiny])
     for place, (_, value, size) in enumerate(top):
         ax.text(value + 0.01 * room, place, f"{size:+.3g}{unit}", va="center", fontsize=8)
-    ax.set(yticks=places, xlabel="contribution to the index", xlim=(0, 1.2 * room))
-    ax.set_yticklabels([name for name, _, _ in top])
+    ax.set(xlabel="contribution to the index", xlim=(0, 1.2 * room))
+    ax.set_yticks(places, [name for name, _, _ in top])
     ax.locator_params(axis="x", nbins=4)
     ax.invert_yaxis()
     return ax
@@ -244,103 +235,13 @@ def contribution_map(records: Records, ax: Any = None, most: int = 15) -> Any:
     top = np.nanmax(np.abs(values))
     signed = LinearSegmentedColormap.from_list("signed", [BLUE, "#FFFFFF", ORANGE])
     times = _times(records)
-    image = ax.pcolormesh(
-        times,
-        np.arange(len(order)),
-        values[order],
-        cmap=signed,
-        vmin=-top,
-        vmax=top,
-        shading="nearest",
-    )
-    ax.set(yticks=np.arange(len(order)), xlabel="time")
-    ax.set_yticklabels([names[j] for j in order])
+    places, style = np.arange(len(order)), {"cmap": signed, "vmin": -top, "vmax": top}
+    image = ax.pcolormesh(times, places, values[order], shading="nearest", **style)
+    ax.set_yticks(places, [names[j] for j in order])
+    ax.set_xlabel("time")
     ax.invert_yaxis()
     ax.figure.colorbar(image, ax=ax, label="± root of the contribution", pad=0.01)
     return ax
-
-
-def score_plot(
-    monitor: KernelMonitor,
-    groups: Mapping[str, Any],
-    ax: Any = None,
-    components: Sequence[int] = (0, 1),
-) -> Any:
-    """Groups of rows on two principal components of normal operation.
-
-    Parameters
-    ----------
-    monitor : KernelMonitor
-    groups : mapping of name to rows
-        For example ``{"normal": X, "event": faulty}``.
-    ax : Axes, optional
-    components : pair of int
-        Which components, from 0.
-
-    Returns
-    -------
-    Axes
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernelstream import KernelMonitor
-    >>> X = np.random.default_rng(0).normal(size=(300, 3))
-    >>> monitor = KernelMonitor(basis=30, random_state=0).fit(X[:200])
-    >>> score_plot(monitor, {"normal": X[200:], "moved": X[200:] + 4.0}).get_xlabel()
-    'component 1'
-    """
-    ax = drawing.axes(ax, size=(5, 4.2))
-    first, second = components
-    colours = (GREY, ORANGE, BLUE, GREEN, YELLOW)
-    for which, (name, rows) in enumerate(groups.items()):
-        scores = monitor.component_scores(rows)
-        colour = colours[which % len(colours)]
-        ax.plot(scores[:, first], scores[:, second], ".", ms=4, color=colour, alpha=0.6, label=name)
-    ax.set(xlabel=f"component {first + 1}", ylabel=f"component {second + 1}")
-    ax.legend(frameon=False, fontsize=8)
-    return ax
-
-
-def adaptation_chart(records: Records, axes: Any = None) -> Any:
-    """What adaptation has followed, against the model that was fitted.
-
-    Above: the largest shift of a mean (in deviations) and the novelty of the rows learned last,
-    under the frozen model; below: the largest change of a deviation (a factor) and the overlap of
-    the leading directions. Rows that were not learned are shaded.
-
-    Parameters
-    ----------
-    records : Records
-    axes : sequence of two Axes, optional
-
-    Returns
-    -------
-    array of two Axes
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernelstream import KernelMonitor
-    >>> X = np.random.default_rng(0).normal(size=(300, 3))
-    >>> monitor = KernelMonitor(basis=30, random_state=0).fit(X[:200])
-    >>> len(adaptation_chart(monitor.update_many(X[200:])))
-    2
-    """
-    axes = drawing.axes(axes, rows=2, size=(9, 4))
-    times = _times(records)
-    shown = (
-        (("largest_shift", "largest shift of a mean [sd]"), ("novelty", "novelty [sd]")),
-        (("largest_scale", "largest change of a deviation [×]"), ("overlap", "overlap of axes")),
-    )
-    for axis, pair in zip(axes, shown, strict=True):
-        for start, stop in _periods(~records.column("learned")):
-            axis.axvspan(times[start], times[stop], color=PALE, lw=0)
-        for (name, label), colour in zip(pair, (BLUE, ORANGE), strict=True):
-            axis.plot(times, records.column(f"drift.{name}"), color=colour, label=label)
-        axis.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, fontsize=8, ncols=2)
-    axes[-1].set_xlabel("time")
-    return np.asarray(axes)
 
 
 def _times(records: Records) -> np.ndarray:
@@ -352,12 +253,6 @@ def _times(records: Records) -> np.ndarray:
     numbers = np.array(times)
     # Words are drawn in their order, by number.
     return numbers if numbers.dtype.kind in "iufM" else np.arange(len(times))
-
-
-def _shade_spans(axis: Any, spans: Mapping[str, tuple[Any, Any]]) -> None:
-    tints = cycle((PALE, "#E5F1E8", "#F3EEDC"))
-    for (name, (start, stop)), colour in zip(spans.items(), tints, strict=False):
-        axis.axvspan(start, stop, color=colour, lw=0, label=name)
 
 
 def _shade_events(axis: Any, records: Records, times: np.ndarray) -> None:

@@ -37,11 +37,7 @@ class FleetScorer(RowScorer):
         self.names = None if names is None else tuple(map(str, names))
         self.n_features = int(any_one.n_features_in_)
 
-    def score(self, x: np.ndarray, time: Any) -> dict[str, Any]:
-        """A row alone does not say which machine it is from."""
-        raise ValueError(f"there is no value for {self.by!r}, which names the machine")
-
-    def score_row(self, row: LiveRow) -> dict[str, Any]:
+    def score(self, row: LiveRow) -> dict[str, Any]:
         """The score of a row by the monitor of its machine."""
         machine = row.kept.get(self.by)
         if machine is None or machine == "":
@@ -49,7 +45,7 @@ class FleetScorer(RowScorer):
         name = str(machine)
         if name not in self.scorers:
             self.scorers[name] = self.make(self.fleet[name])
-        score: dict[str, Any] = self.scorers[name].score(row.x, row.time)
+        score: dict[str, Any] = self.scorers[name].score(row)
         return score
 
     def save(self, path: Path, position: dict[str, Any] | None = None) -> None:

@@ -9,7 +9,6 @@ from bokeh.embed import components
 from bokeh.models import ColumnDataSource
 from bokeh.resources import Resources
 
-from kernelstream.cli import bokeh_colors
 from kernelstream_plant.operation import LiveMonitor
 from kernelstream_plant.page import charts, frame, pages
 from kernelstream_plant.page.frame import text
@@ -107,5 +106,4 @@ def _page(title: str, above: str, figures: list[Any], below: str) -> str:
         above=above,
         plots=plots,
         below=below,
-        colors=bokeh_colors(),
     )

@@ -4,39 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
+from scipy.stats import ks_2samp
 
 from kernelstream.arrays import evenly_spaced
 from kernelstream.cli.report.observe import Observed
 from kernelstream.estimators import StreamingKernelPCA
+from kernelstream.stream import ColumnScales
+from kernelstream.tables.schema import few
 
-COMPARED = 1000  # rows of either side
-LIMIT = 0.99  # share of the rows learned whose errors are below the limit
-FITS, MOSTLY = 0.03, 0.2  # shares of these rows above the limit
-DIFFERS = 0.3  # distance of two distributions that is told (Kolmogorov and Smirnov's)
-DOMINATES = 0.9  # share of the squared distances that one column has
-LITTLE = 0.5  # share of the variance that is explained
+COMPARED = 1000  # rows that were learned, and rows of the report
 
 
 @dataclass(frozen=True)
 class ColumnComparison:
-    """One column in the rows that were learned and in these."""
+    """One column in the rows that were learned and in these.
+
+    Attributes
+    ----------
+    name : str
+        Name of the column.
+    learned, these : array of shape (n,)
+        Its values, without missing ones.
+    distance : float
+        Largest difference of the two distribution functions (Kolmogorov and Smirnov's).
+    """
 
     name: str
     learned: np.ndarray
     these: np.ndarray
+    distance: float
 
-    @cached_property
-    def distance(self) -> float:
-        """Largest difference of the two distribution functions."""
-        both = np.sort(np.concatenate([self.learned, self.these]))
-        shares = [
-            np.searchsorted(np.sort(x), both, side="right") / len(x)
-            for x in (self.learned, self.these)
-        ]
-        return float(np.abs(shares[0] - shares[1]).max())
+    @classmethod
+    def of(cls, name: str, learned: np.ndarray, these: np.ndarray) -> ColumnComparison:
+        """Compare two samples of a column."""
+        a, b = known_values(learned), known_values(these)
+        return cls(str(name), a, b, float(ks_2samp(a, b, method="asymp").statistic))
 
 
 @dataclass(frozen=True)
@@ -46,8 +50,9 @@ class FitSummary:
     Attributes
     ----------
     level : "good", "fair", "bad" or "unknown"
+        How well the model fits the rows.
     headline : str
-        One sentence.
+        The same in one sentence.
     remarks : tuple of str
         What is wrong, and what to do about it.
     limit : float or None
@@ -59,8 +64,8 @@ class FitSummary:
     level: str
     headline: str
     remarks: tuple[str, ...]
-    limit: float | None
-    columns: tuple[ColumnComparison, ...]
+    limit: float | None = None
+    columns: tuple[ColumnComparison, ...] = ()
 
 
 def summarize_fit(
@@ -89,99 +94,84 @@ def summarize_fit(
     >>> summarize_fit(model, observe(model, [(X + 3.0, None)]), "abc").level
     'bad'
     """
-    known = model.stream_.kept_rows()
-    learned = (
-        None if known is None or len(known) < 2 else known[evenly_spaced(len(known), COMPARED)]
-    )
-    limit = None if learned is None else float(np.quantile(errors_of(model, learned), LIMIT))
-    remarks = about_the_model(model)
-    if learned is not None and model.stream_.scaling is None:
+    remarks, kept = about_variance(model), model.stream_.kept_rows()
+    if kept is None or len(kept) < 2:
+        headline = "Nothing to compare: the model has kept no rows of its own."
+        return FitSummary("unknown", headline, remarks)
+    learned = kept[evenly_spaced(len(kept), COMPARED)]
+    limit = float(np.quantile(model.reconstruction_error(learned), 0.99))
+    if model.stream_.scaling is None:
         remarks += about_scales(learned, names)
-    if observed is None or learned is None or limit is None:
-        why = "no rows were given" if observed is None else "the model has kept no rows of its own"
-        return FitSummary("unknown", f"Nothing to compare: {why}.", tuple(remarks), limit, ())
-    these = observed.rows.astype(float)
-    these = these[evenly_spaced(len(these), COMPARED)]
-    above = float(np.mean(errors_of(model, these) > limit))
-    columns = sorted(
-        (
-            ColumnComparison(str(n), known_values(learned[:, i]), known_values(these[:, i]))
-            for i, n in enumerate(names)
-        ),
-        key=lambda column: -column.distance,
-    )
-    level, fits = (
-        ("good", "fits these rows")
-        if above <= FITS
-        else ("fair", "fits most of these rows")
-        if above <= MOSTLY
-        else ("bad", "does not fit these rows")
-    )
-    headline = (
-        f"The model {fits}: {above:.1%} of them exceed the limit of the error, which 1.0% of the "
-        "rows it learned exceed."
-    )
+    if observed is None:
+        headline = "Nothing to compare: no rows were given."
+        return FitSummary("unknown", headline, remarks, limit)
+    these = observed.rows[evenly_spaced(len(observed.rows), COMPARED)].astype(float)
+    above = float(np.mean(np.asarray(model.reconstruction_error(these)) > limit))
+    level, fits = "bad", "does not fit these rows"
+    if above <= 0.03:  # three times the fraction of the rows learned
+        level, fits = "good", "fits these rows"
+    elif above <= 0.2:
+        level, fits = "fair", "fits most of these rows"
+    columns = [
+        ColumnComparison.of(name, learned[:, i], these[:, i]) for i, name in enumerate(names)
+    ]
+    columns.sort(key=lambda column: -column.distance)
     return FitSummary(
-        level, headline, (*about_columns(columns, level), *remarks), limit, tuple(columns)
+        level,
+        f"The model {fits}: {above:.1%} of them exceed the limit of the error, which 1.0% of the "
+        "rows it learned exceed.",
+        about_columns(columns, level) + remarks,
+        limit,
+        tuple(columns),
     )
 
 
 def known_values(column: np.ndarray) -> np.ndarray:
-    """A column without its gaps; where nothing else is there, zero."""
+    """A column without its missing values; where nothing else is there, zero."""
     known = column[~np.isnan(column)]
     return known if len(known) else np.zeros(1)
 
 
-def errors_of(model: StreamingKernelPCA, rows: np.ndarray) -> np.ndarray:
-    """Reconstruction errors on the host."""
-    return np.asarray(model.reconstruction_error(rows), dtype=float)
-
-
-def about_the_model(model: StreamingKernelPCA) -> list[str]:
-    """How much is explained, and how sure that is."""
+def about_variance(model: StreamingKernelPCA) -> tuple[str, ...]:
+    """A remark where less than half of the variance is explained."""
     share = float(np.sum(np.asarray(model.explained_variance_ratio_, dtype=float)))
-    if share >= LITTLE:
-        return []
-    return [
+    if share >= 0.5:
+        return ()
+    return (
         f"The {model.n_components_} components explain {share:.0%} of the variance in feature "
-        "space. More components explain more, and so does a wider kernel (a smaller gamma)."
-    ]
-
-
-def about_scales(rows: np.ndarray, names: Sequence[str]) -> list[str]:
-    """A column beside which the others hardly count."""
-    variances = rows.var(axis=0)
-    total = float(variances.sum())
-    if len(variances) < 2 or not total > 0.0:
-        return []
-    first = int(np.argmax(variances))
-    share = float(variances[first]) / total
-    if share < DOMINATES:
-        return []
-    return [
-        f"The column {names[first]} has {share:.1%} of the squared distances: the kernel sees "
-        "little else. Standardise the columns (scale='standard', --standardize), or leave it out "
-        "if it is a number of rows or an id."
-    ]
-
-
-def about_columns(columns: Sequence[ColumnComparison], level: str) -> list[str]:
-    """Columns that are not as they were."""
-    differ = [column for column in columns if column.distance >= DIFFERS]
-    if not differ:
-        return (
-            []
-            if level == "good"
-            else ["No single column differs much from the rows learned: their relations do."]
-        )
-    told = "; ".join(
-        f"{c.name} (mean {c.these.mean():.4g}, learned {c.learned.mean():.4g})" for c in differ[:3]
+        "space. More components explain more, and so does a wider kernel (a smaller gamma).",
     )
+
+
+def about_scales(rows: np.ndarray, names: Sequence[str]) -> tuple[str, ...]:
+    """A remark about columns that dominate the kernel."""
+    largest = [str(names[j]) for j in ColumnScales.of(rows).dominating]
+    if not largest:
+        return ()
+    return (
+        f"Nine tenths of the squared distances come from {few(largest)}, which dominates the "
+        "kernel. Standardize the columns (scale='standard', --standardize), or exclude it if it "
+        "is a number of rows or an id.",
+    )
+
+
+def about_columns(columns: Sequence[ColumnComparison], level: str) -> tuple[str, ...]:
+    """Remarks about columns whose distribution differs."""
+    differ = [
+        f"{c.name} (mean {c.these.mean():.4g}, learned {c.learned.mean():.4g})"
+        for c in columns
+        if c.distance >= 0.3
+    ]
+    if not differ and level == "good":
+        return ()
+    if not differ:
+        return ("No single column differs much from the rows learned: their relations do.",)
     more = f", and {len(differ) - 3} more" if len(differ) > 3 else ""
-    words = [f"Columns that differ most from the rows learned: {told}{more}."]
-    if level == "bad":
-        words.append(
-            "If these rows are normal, learn them too (partial_fit, kernelstream update); if not, "
-            "the strangest of them are below, with the columns behind them."
-        )
-    return words
+    words = f"Columns that differ most from the rows learned: {'; '.join(differ[:3])}{more}."
+    if level != "bad":
+        return (words,)
+    return (
+        words,
+        "If these rows are normal, learn them too (partial_fit, kernelstream update); if not, "
+        "those with the largest error are below, with the columns that contribute.",
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from kernelstream.estimators import StreamingKernelPCA
 
 SAMPLE_ROWS = 2000
 BINS = 400
-STRANGEST = 10
 
 
 @prints_short
@@ -28,15 +28,15 @@ class Observed:
     numbers : array of shape (n,)
         Which rows these are, from 1.
     labels : list or None
-        What to colour them by.
+        What to color them by.
     n_rows : int
-        All rows that went by.
+        Number of all rows.
     bin_rows : int
         Rows in a bin of the following; the last may be short.
     mean_error, largest_error : array of shape (b,)
         Of each bin.
     strangest : tuple of (int, array)
-        Numbers and values of the rows of largest error, the largest first.
+        Numbers and values of the ten rows with the largest error, the largest first.
     """
 
     rows: np.ndarray
@@ -52,7 +52,7 @@ class Observed:
 def observe(
     model: StreamingKernelPCA, blocks: Iterable[tuple[np.ndarray, list[Any] | None]], seed: int = 0
 ) -> Observed:
-    """Look at blocks of rows (with labels, or None) once, in bounded memory.
+    """Read blocks of rows (with labels, or None) once, in bounded memory.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def observe(
     blocks : iterable of (rows, labels)
         Labels are a list, or None.
     seed : int
-        Of the sample of rows that is kept.
+        Random seed of the sample.
 
     Examples
     --------
@@ -70,70 +70,67 @@ def observe(
     >>> X = np.random.default_rng(0).normal(size=(900, 3))
     >>> model = StreamingKernelPCA(2, basis=40, random_state=0).fit(X)
     >>> seen = observe(model, ((X[i : i + 100], None) for i in range(0, 900, 100)))
-    >>> seen.n_rows, seen.rows.shape, bool(seen.mean_error.max() <= seen.largest_error.max())
-    (900, (900, 3), True)
+    >>> seen.n_rows, seen.rows.shape, len(seen.strangest)
+    (900, (900, 3), 10)
     """
-    sample: list[tuple[float, int, np.ndarray, Any]] = []  # the rows of smallest random key
-    worst, n, with_labels = 1.0, 0, False
-    bins = Bins()
-    strange: list[tuple[float, int, np.ndarray]] = []
+    sample: list[tuple[Any, ...]] = []  # key, number, row, label: the smallest random keys
+    strange: list[tuple[float, int, np.ndarray]] = []  # error, number, row: the largest errors
+    bins, with_labels = Bins(), False
     for X, labels in blocks:
-        keys = uniforms(seed, "report", n, len(X))
-        with_labels = with_labels or labels is not None
-        for i in np.flatnonzero(keys < worst):
+        first, with_labels = bins.n_rows + 1, with_labels or labels is not None
+        keys = uniforms(seed, "report", bins.n_rows, len(X))
+        for i in np.flatnonzero(keys < (sample[-1][0] if len(sample) == SAMPLE_ROWS else 1.0)):
             label = None if labels is None else labels[i]
-            sample.append((float(keys[i]), n + int(i) + 1, X[i].copy(), label))
-        if len(sample) > 2 * SAMPLE_ROWS:
-            sample = sorted(sample, key=lambda entry: entry[0])[:SAMPLE_ROWS]
-            worst = sample[-1][0]
+            sample.append((keys[i], first + int(i), X[i].copy(), label))
+        sample = sorted(sample, key=itemgetter(0))[:SAMPLE_ROWS]
         errors = np.asarray(model.reconstruction_error(X), dtype=float)
-        bins.add(errors)
-        least = strange[-1][0] if len(strange) == STRANGEST else -np.inf
+        least = strange[-1][0] if len(strange) == 10 else -np.inf
         strange += [
-            (float(errors[i]), n + int(i) + 1, X[i].copy()) for i in np.flatnonzero(errors > least)
+            (float(errors[i]), first + int(i), X[i].copy()) for i in np.flatnonzero(errors > least)
         ]
-        strange = sorted(strange, key=lambda entry: (-entry[0], entry[1]))[:STRANGEST]
-        n += len(X)
+        strange = sorted(strange, key=itemgetter(0), reverse=True)[:10]
+        bins.add(errors)
     if not sample:
         raise ValueError("There are no rows to report on.")
-    sample = sorted(sample, key=lambda entry: entry[0])[:SAMPLE_ROWS]
-    sample.sort(key=lambda entry: entry[1])
+    sample.sort(key=itemgetter(1))
+    _, chosen, values, of_rows = zip(*sample, strict=True)
     return Observed(
-        rows=np.stack([row for _, _, row, _ in sample]),
-        numbers=np.array([number for _, number, _, _ in sample]),
-        labels=[label for *_, label in sample] if with_labels else None,
-        n_rows=n,
+        rows=np.stack(values),
+        numbers=np.array(chosen),
+        labels=list(of_rows) if with_labels else None,
+        n_rows=bins.n_rows,
         bin_rows=bins.width,
-        mean_error=bins.total / bins.count,
-        largest_error=bins.largest,
+        mean_error=bins.means(),
+        largest_error=bins.largest[: bins.count],
         strangest=tuple((number, row) for _, number, row in strange),
     )
 
 
 class Bins:
-    """Sums, maxima and counts over bins of equal length; when there are too many, pairs join."""
+    """Sums and maxima of errors over bins of equal length; if there are too many, pairs join."""
 
     def __init__(self) -> None:
-        self.width = 1
-        self.total, self.largest, self.count = np.zeros(0), np.zeros(0), np.zeros(0)
+        self.width, self.n_rows = 1, 0
+        self.total, self.largest = np.zeros(BINS), np.zeros(BINS)
 
-    def add(self, values: np.ndarray) -> None:
-        """More values of the stream: the last bin is filled first."""
-        if len(self.count) and self.count[-1] < self.width:
-            n = int(self.width - self.count[-1])
-            self.total[-1] += values[:n].sum()
-            self.largest[-1] = max(self.largest[-1], values[:n].max(initial=-np.inf))
-            self.count[-1] += len(values[:n])
-            values = values[n:]
-        if not len(values):
-            return
-        starts = np.arange(0, len(values), self.width)
-        self.total = np.append(self.total, np.add.reduceat(values, starts))
-        self.largest = np.append(self.largest, np.maximum.reduceat(values, starts))
-        self.count = np.append(self.count, np.diff(np.append(starts, len(values))))
-        while len(self.total) > BINS:
-            starts = np.arange(0, len(self.total), 2)
-            self.total = np.add.reduceat(self.total, starts)
-            self.largest = np.maximum.reduceat(self.largest, starts)
-            self.count = np.add.reduceat(self.count, starts)
+    @property
+    def count(self) -> int:
+        """Number of bins in use."""
+        return -(-self.n_rows // self.width)
+
+    def add(self, errors: np.ndarray) -> None:
+        """Add the errors of further rows."""
+        while self.n_rows + len(errors) > BINS * self.width:
+            rest = np.zeros(BINS // 2)
+            self.total = np.append(self.total.reshape(-1, 2).sum(axis=1), rest)
+            self.largest = np.append(self.largest.reshape(-1, 2).max(axis=1), rest)
             self.width *= 2
+        places = (self.n_rows + np.arange(len(errors))) // self.width
+        np.add.at(self.total, places, errors)
+        np.maximum.at(self.largest, places, errors)
+        self.n_rows += len(errors)
+
+    def means(self) -> np.ndarray:
+        """The mean error of each bin."""
+        starts = self.width * np.arange(self.count)
+        return self.total[: self.count] / np.minimum(self.width, self.n_rows - starts)
