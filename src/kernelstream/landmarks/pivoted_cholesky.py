@@ -72,7 +72,7 @@ class PivotedCholesky(FixedLandmarks):
         chosen = distinct_rows(X, self.size)
         if chosen is None:
             if not kernel.psd:  # the Gram matrix of the pivots would not show it
-                factorise(kernel, as_dense(take_rows(X, evenly_spaced(len(X), TRIED))))
+                factorise(kernel, as_dense(take_rows(X, evenly_spaced(len(start), TRIED))))
             rng = generator(start.seed, "landmarks")
             chosen = draw_pivots(kernel, X, self.size, rng, start.weights)
         return FixedState(factorise(kernel, as_dense(take_rows(X, chosen))))
