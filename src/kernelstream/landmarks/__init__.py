@@ -20,6 +20,7 @@ from kernelstream.landmarks.optimized.kmeans import kmeans
 from kernelstream.landmarks.optimized.strategy import Centroids
 from kernelstream.landmarks.pivoted_cholesky import PivotedCholesky
 from kernelstream.landmarks.reduced_set import ReducedSet
+from kernelstream.landmarks.sample import UniformSample
 
 __all__ = [
     "NAMES",
@@ -38,6 +39,7 @@ __all__ = [
     "ReducedSet",
     "Span",
     "Start",
+    "UniformSample",
     "finite",
     "kmeans",
     "require_semidefinite",

@@ -12,7 +12,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
@@ -43,6 +43,7 @@ from kernelstream.kernels import Linear
 from kernelstream.landmarks import Clock
 from kernelstream.landmarks.fixed import FixedState, Landmarks
 from kernelstream.landmarks.nystroem import finite
+from kernelstream.landmarks.sample import UniformSample
 from kernelstream.preimages import Preimage
 from kernelstream.serialization import stored
 from kernelstream.serialization.part import Value
@@ -62,7 +63,7 @@ from kernelstream.stream.imputation import Imputation, MaskedPreimage
 from kernelstream.stream.merge import add_states, merge
 from kernelstream.stream.robust import START_ROWS, first_weights
 from kernelstream.stream.scaling import START_ROWS as SCALING_ROWS
-from kernelstream.stream.scaling import Automatic, ColumnMoments, Scaling, require_dense
+from kernelstream.stream.scaling import Automatic, Scaling, require_dense
 from kernelstream.stream.state import Rows, State
 from kernelstream.stream.step import Block, Chain, overflowing
 
@@ -394,12 +395,20 @@ class Stream(Value):
         r = found.get("components", chain.n_components)
         return self.with_chain(kernel=kernel, basis=basis, n_components=r, auto=())
 
-    def begin(self, first: Rows) -> Stream:
+    def start_from(
+        self, sample: UniformSample, n_rows: int, all_rows: Rows | None = None
+    ) -> Stream:
+        """Decide the same from a uniform sample of ``n_rows`` rows, which are not learned yet."""
+        drawn = Rows(sample.held()[0], sample.stands_for()).canonical()
+        return self.decide(drawn, all_rows).begin(drawn, sample, n_rows).without_signs()
+
+    def begin(self, first: Rows, sample: UniformSample | None = None, n_rows: int = 0) -> Stream:
         """The stream with landmarks for the first rows, in the units of the kernel."""
-        chain = self.chain
+        chain, X = self.chain, self.prepared(first.X)
         if isinstance(chain.basis, Landmarks):  # given landmarks are in the units of the data
             chain = replace(chain, basis=chain.basis.in_units(self.scaled))
-        return self.with_state(chain.begin(self.prepared(first.X), first.weights))
+        sample = None if sample is None else sample.with_rows(X)
+        return self.with_state(chain.begin(X, first.weights, sample, n_rows))
 
     def fold(self, rows: Rows, frozen: bool = False, size: int = 0) -> Stream:
         """Fold rows block by block; the last block may be short. 0: blocks of the stream's size."""
@@ -460,14 +469,6 @@ class Stream(Value):
         return self.with_state(state)
 
     # -- rows in parts
-
-    def column_moments(self, rows: Rows) -> ColumnMoments | None:
-        """What a scaling measures of some rows; None without one. Those of two parts are pooled."""
-        if self.scaling is None:
-            return None
-        size = self.batch_size
-        blocks = (rows[start : start + size] for start in range(0, len(rows), size))
-        return reduce(ColumnMoments.pool, map(ColumnMoments.of, blocks))
 
     def for_sums(self) -> Stream:
         """The stream with its landmarks fixed and without its sums and buffered rows.
