@@ -40,6 +40,7 @@ from kernelstream.landmarks.base import (
     Vectors,
 )
 from kernelstream.landmarks.nystroem import (
+    FACTOR_ROWS,
     NEGATIVE_SHARE,
     Span,
     factorise,
@@ -64,7 +65,6 @@ DISTINCT = 1e-4
 # about 1e-16 times the largest entry of the factor (in units of 1/√k(d,d)), so at 1e6 residuals are
 # still good to a hundredth of `DEPENDENT`; beyond, the points are taken in a better order.
 STRAINED = 1e6
-TILE_ROWS = 64  # of a block, at least, that a thread computes kernel values of
 
 
 @stored
@@ -141,8 +141,8 @@ class Growing(LandmarkStrategy[GrowingState]):
         rows = to_float64(X)
         points = state.span.prepared(kernel, rows)
         n_points, m = int(state.span.points.shape[0]), state.span.rank
-        K = finite(by_rows(lambda x: kernel.block(x, points), rows, n_points, TILE_ROWS), kernel)
-        Z = by_rows(lambda k: k @ state.span.factor, K, n_points, TILE_ROWS)
+        K = finite(by_rows(lambda x: kernel.block(x, points), rows, n_points, FACTOR_ROWS), kernel)
+        Z = by_rows(lambda k: k @ state.span.factor, K, n_points, FACTOR_ROWS)
         energy = finite(kernel.diag(rows), kernel)
         block = _Block(Z, energy, energy - row_norms_squared(Z), state.span.factor, m)
         host_energy = to_host(energy)
@@ -219,7 +219,7 @@ class Growing(LandmarkStrategy[GrowingState]):
 
     def revise(
         self, kernel: Kernel, state: GrowingState, clock: Clock, vectors: Vectors | None = None
-    ) -> tuple[GrowingState, Array | None] | None:
+    ) -> tuple[GrowingState, Array] | None:
         """Take the landmarks in a better order if the factor is strained.
 
         Landmarks that depend on the others in that order are given up: what is lost of each is
@@ -255,7 +255,7 @@ class Growing(LandmarkStrategy[GrowingState]):
             carry = padded(carry, (state.span.rank, int(carry.shape[1])))
             change = self.revise(kernel, state, clock)
             if change is not None:
-                state, carry = change[0], carry if change[1] is None else change[1] @ carry
+                state, carry = change[0], change[1] @ carry
         return state, carry
 
 

@@ -28,7 +28,7 @@ from kernelstream.arrays.namespaces import Array, as_dense, take_rows, to_float6
 from kernelstream.kernels import Kernel
 from kernelstream.landmarks.nystroem import Span, factorise
 from kernelstream.landmarks.optimized.kmeans import kmeans
-from kernelstream.landmarks.optimized.polish import EVALUATIONS, STEPS, Sampled, polish
+from kernelstream.landmarks.optimized.polish import STEPS, Sampled, polish
 from kernelstream.stream.components import NO_VARIANCE
 from kernelstream.stream.gram import exact_components, exact_variances
 
@@ -176,7 +176,7 @@ def enough_points(
     while True:
         sampled = Sampled.of(kernel, rows, None, rng)
         points = kmeans(sampled.seen, m, STEPS, rng)
-        points = polish(kernel, points, sampled, r, EVALUATIONS)
+        points = polish(kernel, points, sampled, r)
         span = factorise(kernel, sampled.beside(points))
         held = np.zeros(len(exact))
         found = variances_in(kernel, span, sampled)[:r]
