@@ -20,7 +20,7 @@ from kernelstream.landmarks.optimized.kmeans import kmeans
 from kernelstream.landmarks.optimized.strategy import Centroids
 from kernelstream.landmarks.pivoted_cholesky import PivotedCholesky
 from kernelstream.landmarks.reduced_set import ReducedSet
-from kernelstream.landmarks.sample import UniformSample
+from kernelstream.landmarks.sample import UniformSample as UniformSample
 
 __all__ = [
     "NAMES",
@@ -39,7 +39,6 @@ __all__ = [
     "ReducedSet",
     "Span",
     "Start",
-    "UniformSample",
     "finite",
     "kmeans",
     "require_semidefinite",

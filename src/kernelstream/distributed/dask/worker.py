@@ -18,11 +18,10 @@ import numpy as np
 from kernelstream import landmarks, trackers
 from kernelstream.arrays import cores, generator
 from kernelstream.estimators import check_rows
-from kernelstream.landmarks import UniformSample
 from kernelstream.serialization import Part
 from kernelstream.stream import HeldBack, Rows, State, Stream
 
-Sampled = tuple[UniformSample, int]  # a sample, and how many rows it represents
+Sampled = tuple[landmarks.UniformSample, int]  # a sample, and how many rows it represents
 
 
 def require_parallel(stream: Stream) -> None:
@@ -171,14 +170,17 @@ def sample(
         return None
     size = max(stream.start_rows, stream.chain.basis.start_rows(of_all=True))
     clock = landmarks.Clock(chunk_seed(stream.chain.seed, index, n_before), 0)
-    return UniformSample(size).offer_all((rows.X,), rows.weights, clock), len(rows)
+    return landmarks.UniformSample(size).offer_all((rows.X,), rows.weights, clock), len(rows)
 
 
 @on_worker
 def join_samples(found: list[Sampled | None]) -> Sampled | None:
     """A uniform sample of several chunks."""
     return joined(
-        lambda all_: (reduce(UniformSample.merge, [s for s, _ in all_]), sum(n for _, n in all_)),
+        lambda all_: (
+            reduce(landmarks.UniformSample.merge, [s for s, _ in all_]),
+            sum(n for _, n in all_),
+        ),
         found,
     )
 
