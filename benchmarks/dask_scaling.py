@@ -4,15 +4,15 @@
    one thread each. Chunks are made on the workers, so every byte that moves between workers is
    a byte of the method.
 2. *Measured*: the constants of the cost model, task by task, in this process: seconds a row,
-   seconds a merge, bytes of each kind of result, and the scheduler's time for a task.
+   seconds a join, bytes of each kind of result, and the scheduler's time for a task.
 3. *Predicted*: the same runs (to see what the model is worth), and 10¹⁰ rows on 1,000 workers.
 
 The cost model, for n rows in C chunks on P workers, b the bytes of a result, one thread a worker:
 
 - a stage over all rows takes  max(n τ / P, tasks · σ)  and a tail of one tree path,
-  levels · (FAN_IN − 1) · (τ_merge + b / bandwidth): the scheduler works while the workers do;
+  levels · (FAN_IN − 1) · (τ_join + b / bandwidth): the scheduler works while the workers do;
 - bytes moved: of the C (1 + 1/7) results of a tree, 1 − 1/P are made elsewhere than where they are
-  combined; the basis goes to every worker once; the finished model goes to the client;
+  combined; the landmarks go to every worker once; the finished model goes to the client;
 - memory of a worker: the process, a chunk with a draw and an index for each row, FAN_IN results.
 
 What it leaves out: reading the rows from storage (add n · d · 8 bytes a pass), stragglers, and
@@ -63,16 +63,14 @@ class Problem:
 class Constants:
     """What the machine and the method cost: seconds and bytes."""
 
-    look_row: float
-    basis_row: float
+    sample_row: float
     sums_row: float
     make_row: float
-    merge: float
+    join: float
     add: float
     task: float
     sample_bytes: int
-    model_bytes: int
-    basis_bytes: int
+    landmark_bytes: int
     sums_bytes: int
     process_bytes: int
 
@@ -152,26 +150,22 @@ def constants(problem: Problem, repeats: int) -> Constants:
         return best, result
 
     make, _ = timed(chunk, 0, n, d)
-    look, sample = timed(worker.sample, begun, 0, "", X, None)
-    fixed = worker.decide(begun, sample)
-    basis, one = timed(worker.learn, fixed, 0, "", X, None)
-    two = worker.learn(fixed, 1, "", Y, None)
-    merge, both = timed(worker.merge_all, [one, two])
-    reader = worker.without_sums(worker.end_first_pass(begun, both, 2))
-    sums, state = timed(worker.sum_chunk, reader, 0, "", X, None)
+    draw, sample = timed(worker.sample, begun, 0, X, None, None, 0)
+    other = worker.sample(begun, 1, Y, None, None, 0)
+    join, both = timed(worker.join_samples, [sample, other])
+    reader = worker.without_sums(worker.choose_landmarks(begun, both))
+    sums, state = timed(worker.sum_chunk, reader, 0, X, None)
     add, _ = timed(worker.add_sums, reader, [state, state])
     task, process = scheduler()
     return Constants(
-        look_row=look / n,
-        basis_row=basis / n,
+        sample_row=draw / n,
         sums_row=sums / n,
         make_row=make / n,
-        merge=merge,
+        join=join,
         add=add,
         task=task,
         sample_bytes=len(pickle.dumps(sample)),
-        model_bytes=max(len(pickle.dumps(one)), len(pickle.dumps(both))),
-        basis_bytes=len(pickle.dumps(reader)),
+        landmark_bytes=len(pickle.dumps(reader)),
         sums_bytes=len(pickle.dumps(state)),
         process_bytes=process,
     )
@@ -203,9 +197,8 @@ def predicted(problem: Problem, c: Constants, workers: int, cores: int, bandwidt
     inner = sum(math.ceil(problem.n_chunks / kd.FAN_IN**k) for k in range(1, levels + 1))
     seconds = moved = scheduling = 0.0
     for row, combine, weight, sent in (
-        (c.look_row, 0.0, c.sample_bytes, 0),
-        (c.basis_row, c.merge, c.model_bytes, 0),
-        (c.sums_row, c.add, c.sums_bytes, c.basis_bytes),
+        (c.sample_row, c.join, c.sample_bytes, 0),
+        (c.sums_row, c.add, c.sums_bytes, c.landmark_bytes),
     ):
         work = problem.n * (row + c.make_row) + combine * problem.n_chunks
         tasks = problem.n_chunks + inner
@@ -213,8 +206,8 @@ def predicted(problem: Problem, c: Constants, workers: int, cores: int, bandwidt
         seconds += max(work / min(workers, cores), tasks * c.task) + path
         scheduling += tasks * c.task
         moved += (problem.n_chunks + inner - 1) * weight * (1 - 1 / workers) + sent * (workers - 1)
-    held = problem.chunk_rows * (problem.d * 8 + 16) + kd.FAN_IN * c.model_bytes
-    return Cost(seconds, moved + c.model_bytes, c.process_bytes + held, scheduling)
+    held = problem.chunk_rows * (problem.d * 8 + 16) + kd.FAN_IN * c.sample_bytes
+    return Cost(seconds, moved + c.sample_bytes, c.process_bytes + held, scheduling)
 
 
 def table(rows: list[dict[str, str]]) -> str:
@@ -276,13 +269,12 @@ def main() -> None:
 
     print("Constants of the cost model (this machine)")
     print(
-        f"  per row: look {1e6 * c.look_row:.2f} µs, basis {1e6 * c.basis_row:.2f} µs, sums "
-        f"{1e6 * c.sums_row:.2f} µs; merge {1e3 * c.merge:.0f} ms, add {1e3 * c.add:.2f} ms; "
-        f"scheduler {1e6 * c.task:.0f} µs a task"
+        f"  per row: sample {1e6 * c.sample_row:.2f} µs, sums {1e6 * c.sums_row:.2f} µs; join "
+        f"{1e3 * c.join:.1f} ms, add {1e3 * c.add:.2f} ms; scheduler {1e6 * c.task:.0f} µs a task"
     )
     print(
-        f"  bytes: sample {amount(c.sample_bytes)}, model {amount(c.model_bytes)}, basis "
-        f"{amount(c.basis_bytes)}, sums {amount(c.sums_bytes)}\n"
+        f"  bytes: sample {amount(c.sample_bytes)}, landmarks {amount(c.landmark_bytes)}, sums "
+        f"{amount(c.sums_bytes)}\n"
     )
 
     print("PREDICTED, not measured: 10¹⁰ rows on 1,000 workers, 10 Gbit/s, rows already in reach")

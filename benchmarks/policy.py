@@ -154,13 +154,11 @@ CONSTANTS = (
     Constant("HELD_BACK", (2, 8)),
     Constant("GAIN", (0.0, 1e-2)),
     Constant("UPDATE_FACTOR", (2, 6)),
-    Constant("RECENT", (0.05, 1.0)),
-    Constant("RISE", (1.0, 1.25)),
+    Constant("RISE", (0.0, 0.25)),
     Constant("EVALUATIONS", (4, 16)),
-    Constant("UPDATE_EVALUATIONS", (2, 8)),
     Constant("STEPS", (1, 6)),
     Constant("MOST_DIRECTIONS", (64, 200)),
-    Constant("SEEN", (500, 8000)),
+    Constant("OVERSAMPLED", (0, 20)),
     Constant("LEAST_GAIN", (0.0, 5e-3)),
 )
 

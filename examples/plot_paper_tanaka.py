@@ -44,23 +44,4 @@ axes[0].legend()
 plt.show()
 
 # %%
-# A dictionary that moves
-# -----------------------
-# Rows that wander fill any dictionary. With ``exchange`` points go that recent rows do not need.
-
-walk = rng.normal(size=(2000, 2)) * 0.5 + np.linspace(0, 10, 2000)[:, None]
-figure, axis = plt.subplots(figsize=(5, 4), layout="constrained")
-axis.plot(*walk.T, ".", color="#dddddd", ms=2)
-for exchange, colour in ((None, "#9aa1ac"), (200, "#b3364a")):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        model = AdaptiveKernelPCA(
-            2, gamma=1.0, delta=0.8, max_points=25, exchange=exchange
-        ).partial_fit(walk)
-    axis.plot(*model.basis_points_.T, "o", color=colour, label=f"exchange={exchange}")
-axis.legend()
-plt.show()
-
-# %%
-# **Learnt:** RLS needs no step and is there first; a dictionary that may exchange points follows
-# rows that wander.
+# **Learnt:** RLS needs no step size and converges first.

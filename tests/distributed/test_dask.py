@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import pickle
 import signal
@@ -73,6 +72,18 @@ def assert_same(ours: StreamingKernelPCA, theirs: StreamingKernelPCA, tol: float
     )
 
 
+def with_scaling_of(
+    model: Any, single: Any, targets: np.ndarray | None = None, weights: np.ndarray | None = None
+) -> Any:
+    """A fitted model of one machine, fitted again with the scaling of a model of a cluster.
+
+    A cluster takes it from a sample, as a stream from its first rows.
+    """
+    stream = single.new_stream(X).calibrated_like(model.stream_)
+    single.set_stream(stream.learn_all(Rows(X, weights, targets)))
+    return single
+
+
 def identical(a: StreamingKernelPCA, b: StreamingKernelPCA) -> bool:
     """Bit for bit, as files are."""
     return serialization.to_bytes({"": a.stream_.for_file()}) == serialization.to_bytes(
@@ -109,31 +120,21 @@ class TestOneProcess:
     @pytest.mark.parametrize("scale", [None, "standard"])
     def test_given_basis_equals_one_machine(self, chunks: tuple, scale: str | None) -> None:
         model = kd.fit(estimator(scale=scale), da.from_array(X, chunks=(chunks, 4)))
-        assert_same(model, estimator(scale=scale).fit(X))
+        single = with_scaling_of(model, estimator(scale=scale).fit(X))
+        assert_same(model, single)
         assert model.certificate_.details.excess_bound == pytest.approx(
-            estimator(scale=scale).fit(X).certificate_.details.excess_bound
+            single.certificate_.details.excess_bound
         )
 
-    @pytest.mark.parametrize("passes", [1, 2])
-    def test_everything_is_exact(self, passes: int) -> None:
-        options: dict[str, Any] = dict(
-            kernel="poly", gamma=0.1, basis=landmarks.Everything(), n_components=4
-        )
-        model = kd.fit(estimator(**options), da.from_array(X, chunks=(UNEQUAL, 4)), passes=passes)
-        assert_same(model, estimator(**options).fit(X), 1e-7)
-
-    def test_everything_is_exact_with_as_many_points_as_rows(self) -> None:
-        few = X[:150]
-        options: dict[str, Any] = dict(gamma=2.0, basis=landmarks.Everything())
-        model = kd.fit(estimator(**options), da.from_array(few, chunks=(40, 4)))
-        assert_same(model, estimator(**options).fit(few))
-
-    @pytest.mark.parametrize("basis", [landmarks.Distance(nu=0.05), landmarks.Coherence(delta=0.6)])
-    def test_growing_bases(self, basis: landmarks.LandmarkStrategy) -> None:
-        model = kd.fit(estimator(basis=basis), da.from_array(X, chunks=(UNEQUAL, 4)))
-        single = estimator(basis=basis).fit(X)
-        ours, theirs = (metrics.captured_variance(m, X) for m in (model, single))
-        assert ours > theirs - 0.005
+    def test_a_scaling_is_that_of_a_sample_of_all_chunks(self) -> None:
+        """Columns of different units, in every chunk of its own: the chunks decide together."""
+        units = X * [1.0, 100.0, 0.01, 1.0] * np.geomspace(1.0, 5.0, 2000)[:, None]
+        for scale in ("standard", "auto"):
+            model = kd.fit(estimator(scale=scale), da.from_array(units, chunks=(UNEQUAL, 4)))
+            deviation = model.stream_.scaler.deviation
+            np.testing.assert_allclose(deviation, units.std(axis=0), rtol=0.15)
+        plain = kd.fit(estimator(scale="auto"), da.from_array(X, chunks=(UNEQUAL, 4)))
+        assert_same(plain, with_scaling_of(plain, estimator(scale="auto").fit(X)))
 
     @pytest.mark.parametrize("chunks", [(600, 0, 1, 350, 49, 700), (25,) * 68], ids=["un", "tiny"])
     def test_centroids_are_as_accurate_as_on_one_machine(self, chunks: tuple) -> None:
@@ -141,11 +142,9 @@ class TestOneProcess:
         options: dict[str, Any] = dict(n_components=10, gamma=0.05, basis=60)
         chunked = da.from_array(digits, chunks=(chunks, 64))
         single = metrics.captured_variance(estimator(**options).fit(digits), digits)
-        two = kd.fit(estimator(**options), chunked)
-        one = kd.fit(estimator(**options), chunked, passes=1)
-        assert metrics.captured_variance(two, digits) > single - 0.005
-        assert metrics.captured_variance(one, digits) > single - 0.015
-        assert two.certificate_.details.excess_bound < np.inf
+        model = kd.fit(estimator(**options), chunked)
+        assert metrics.captured_variance(model, digits) > single - 0.005
+        assert model.certificate_.details.excess_bound < np.inf
 
     def test_sorted_chunks_lose_nothing(self) -> None:
         """Every chunk sees another corner of the data, so each local basis is wrong."""
@@ -162,7 +161,6 @@ class TestOneProcess:
             40,
             landmarks.Landmarks(40),
             landmarks.PivotedCholesky(40),
-            landmarks.Distance(nu=0.05),
         ],
     )
     def test_two_runs_are_identical(self, basis: Any) -> None:
@@ -226,11 +224,10 @@ class TestOneProcess:
         assert_same(model, estimator(gamma=0.001).fit(whole))
         assert kd.transform(model, chunked).dtype == np.float64
 
-    @pytest.mark.parametrize("basis", [GIVEN, landmarks.Everything()])
-    def test_weights(self, basis: landmarks.LandmarkStrategy) -> None:
+    def test_weights(self) -> None:
         counts = np.random.default_rng(1).integers(0, 4, size=300)
         counts[100:130] = 0  # a whole chunk without weight
-        few, options = X[:300], dict(basis=basis, kernel="poly", gamma=0.1, scale="standard")
+        few, options = X[:300], dict(kernel="poly", gamma=0.1)
         chunked = da.from_array(few, chunks=((100, 30, 170), 4))
         model = kd.fit(
             estimator(**options), chunked, sample_weight=da.from_array(counts, chunks=50)
@@ -297,22 +294,13 @@ class TestOneProcess:
             np.testing.assert_allclose(scores, model.transform(thin), atol=1e-10)
 
     def test_partial_fit_of_blocks_that_arrive(self) -> None:
-        for basis, tol in (
-            (GIVEN, 1e-8),
-            (landmarks.Everything(), 1e-7),
-        ):
-            options: dict[str, Any] = dict(basis=basis, n_components=3)
-            if isinstance(basis, landmarks.Everything):
-                options |= dict(kernel="poly", gamma=0.1)
-            model = estimator(**options)
-            for start in range(0, 2000, 500):
-                block = da.from_array(X[start : start + 500], chunks=(200, 4))
-                assert kd.partial_fit(model, block) is model
-            single = estimator(**options).fit(X)
-            assert model.n_samples_seen_ == 2000
-            np.testing.assert_allclose(
-                model.explained_variance_, single.explained_variance_, rtol=tol
-            )
+        model = estimator()
+        for start in range(0, 2000, 500):
+            block = da.from_array(X[start : start + 500], chunks=(200, 4))
+            assert kd.partial_fit(model, block) is model
+        assert model.n_samples_seen_ == 2000
+        single = estimator().fit(X)
+        np.testing.assert_allclose(model.explained_variance_, single.explained_variance_, rtol=1e-8)
         model = estimator(basis=60, gamma=None)
         for start in range(0, 2000, 500):
             kd.partial_fit(model, da.from_array(X[start : start + 500], chunks=(200, 4)))
@@ -369,16 +357,15 @@ class TestOneProcess:
             return block
 
         chunked = da.from_array(X, chunks=(500, 4)).map_blocks(load, meta=np.empty((0, 0)))
-        cases: list[tuple[dict[str, Any], int, int]] = [
-            (dict(), 2, 1),  # given points, given width: the statistics only
-            (dict(gamma=None), 2, 2),
-            (dict(basis=40), 1, 1),
-            (dict(basis=40), 2, 2),
-            (dict(basis=40, gamma=None), 2, 3),
+        cases: list[tuple[dict[str, Any], int]] = [
+            (dict(), 1),  # given landmarks, given bandwidth: the sums only
+            (dict(gamma=None), 2),
+            (dict(basis=40), 2),
+            (dict(basis=40, gamma=None, scale="standard"), 2),
         ]
-        for options, passes, expected in cases:
+        for options, expected in cases:
             read.clear()
-            kd.fit(estimator(**options), chunked, passes=passes)
+            kd.fit(estimator(**options), chunked)
             assert len(read) == 4 * expected, options
 
     def test_a_chunk_with_nan_is_named(self) -> None:
@@ -406,6 +393,7 @@ class TestOneProcess:
         [
             (dict(tracker=papers.Hebbian(schedules.ConstantRate(0.1))), "cannot be merged"),
             (dict(tracker=trackers.Covariance(forgetting=0.99)), "forgets old rows"),
+            (dict(basis=landmarks.Distance(nu=0.2)), r"Distance\(nu=0.2\) grows with the rows"),
             (dict(n_components=0), "n_components must be"),
         ],
     )
@@ -421,20 +409,11 @@ class TestOneProcess:
             kd.fit(model, chunked)
         assert not hasattr(model, "n_features_in_")
 
-    def test_a_basis_without_merge_is_refused(self) -> None:
-        class Lonely(landmarks.Distance):
-            merge = landmarks.LandmarkStrategy.merge
-
-        with pytest.raises(ValueError, match=r"Lonely.* cannot be merged"):
-            kd.fit(estimator(basis=Lonely(nu=0.1)), da.from_array(X, chunks=(500, 4)))
-
     def test_arguments_in_words(self) -> None:
         with pytest.raises(TypeError, match=r"ndarray\(2000, 4\).*model.fit"):
             kd.fit(estimator(), X)
         with pytest.raises(TypeError, match="Dask"):
             kd.transform(kd.fit(estimator(), da.from_array(X)), X)
-        with pytest.raises(ValueError, match="passes must be 1 or 2, got 3"):
-            kd.fit(estimator(), da.from_array(X), passes=3)
         with pytest.raises(Exception, match="has not seen any rows"):
             kd.transform(estimator(), da.from_array(X))
         with pytest.raises(ValueError, match="nothing to learn from"):
@@ -465,20 +444,15 @@ class TestOneProcess:
         sample += 8 * audit_module.ROWS * (d + 4)  # rows that judge, with energies and priorities
         bound = sample + 8 * (12 * m * m + 40 * m * d) + 20_000
         begun = estimator(basis=basis).new_stream(X)
-        fixed = worker.decide(begun, worker.sample(begun, 0, "", X, None))
         for n in (40_000, 80_000):
             chunk = rows(n)
-            results: list[Any] = [worker.sample(begun, 0, "", chunk, None)]
-            if fixed.state is None:
-                learned = worker.learn(fixed, 0, "", chunk, None)
-                joint = worker.merge_all([learned, worker.learn(fixed, 1, "", chunk + 1.0, None)])
-                root = worker.end_first_pass(begun, joint, 2)
-                results += [learned, joint, root]
-            else:
-                root = fixed
+            one, two = (worker.sample(begun, i, chunk + i, None, None, n_before=0) for i in (0, 1))
+            both = worker.join_samples([one, two])
+            root = worker.choose_landmarks(begun, both)
             reader = worker.without_sums(root)
-            summed = worker.sum_chunk(reader, 0, "", chunk, None)
-            results += [reader, summed, worker.add_sums(reader, [summed, summed])]
+            summed = worker.sum_chunk(reader, 0, chunk, None)
+            results: list[Any] = [one, both, root, reader, summed]
+            results.append(worker.add_sums(reader, [summed, summed]))
             for result in results:
                 weight = len(pickle.dumps(result))
                 assert weight < bound < chunk.nbytes, (n, type(result))
@@ -512,7 +486,8 @@ class TestRegression:
         chunked = da.from_array(X, chunks=(chunks, 4))
         y = da.from_array(targets, chunks=(chunks, *targets.shape[1:]))
         model = kd.fit(ridge(scale=scale), chunked, y)
-        single = ridge(scale=scale).fit(X, targets)
+        columns = targets.reshape(2000, -1)
+        single = with_scaling_of(model, ridge(scale=scale).fit(X, targets), columns)
         assert model.alpha_ == pytest.approx(single.alpha_)
         found = kd.predict(model, chunked)
         assert found.shape == targets.shape and found.chunks[0] == chunks
@@ -540,7 +515,7 @@ class TestRegression:
                 kd.predict(model, parts).compute(), model.predict(frame), atol=1e-10
             )
 
-    @pytest.mark.parametrize("basis", [40, landmarks.Centroids(40), landmarks.Distance(nu=0.05)])
+    @pytest.mark.parametrize("basis", [40, landmarks.Centroids(40)])
     def test_bases_that_are_looked_for(self, basis: Any) -> None:
         chunked = da.from_array(X, chunks=(UNEQUAL, 4))
         model = kd.fit(ridge(basis=basis), chunked, Y)
@@ -550,25 +525,6 @@ class TestRegression:
         # The sums are those of the rows in the basis that was found.
         again = ridge(basis=landmarks.Landmarks(model.basis_points_)).fit(X, Y)
         np.testing.assert_allclose(model.predict(X), again.predict(X), rtol=1e-6, atol=1e-6)
-        once = kd.fit(ridge(basis=basis, alpha=0.1), chunked, Y, passes=1)
-        assert once.n_samples_seen_ == 2000
-        assert once.score(X, Y) > 0.9
-
-    def test_points_follow_the_rows_while_they_are_looked_for(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """And stay from then on, as in fit on one machine."""
-        follows = []
-
-        @functools.wraps(worker.learn)
-        def learned(model: Any, *rest: Any, **options: Any) -> Any:
-            follows.append(model.chain.basis.follows)
-            return worker.learn(model, *rest, **options)
-
-        monkeypatch.setattr(kd.learning, "learn", learned)
-        model = kd.fit(ridge(basis=10), da.from_array(X, chunks=(1000, 4)), Y)
-        assert follows == [True, True]
-        assert model.stream_.chain.basis.follows is False
 
     def test_weights(self) -> None:
         counts = np.random.default_rng(1).integers(0, 4, size=2000)
@@ -759,14 +715,14 @@ class TestCluster:
     @pytest.mark.parametrize(
         "deadly_visits",
         [
-            pytest.param((2, 4), id="both passes"),
-            pytest.param((3,), marks=pytest.mark.slow, id="basis"),
+            pytest.param((1, 3), id="both passes"),
+            pytest.param((2,), marks=pytest.mark.slow, id="landmarks"),
         ],
     )
     def test_a_worker_is_killed(self, client: Any, tmp_path: Path, deadly_visits: tuple) -> None:
         """Chunk 5 takes its worker along, with all results that lay there.
 
-        Visits are for the width, the basis, the sums; the last may find the basis lost.
+        Visits are for the sample and for the sums; the second may find the landmarks lost.
         """
 
         def load(block: np.ndarray, block_info: Any = None) -> np.ndarray:
@@ -797,7 +753,7 @@ class TestCluster:
         finally:
             client.cluster.scheduler.remove_plugin("watch")
         assert model.n_samples_seen_ == 6 * n
-        kinds = {"sample", "learn", "merge_all", "without_sums", "sum_chunk", "add_sums"}
+        kinds = {"sample", "join_samples", "without_sums", "sum_chunk", "add_sums"}
         assert kinds <= watch.bytes.keys()
         sample = 8 * 1000 * (d + m)  # its rows and their coordinates, of two models on the way
         bound = (
@@ -843,9 +799,9 @@ import kernelstream.distributed.dask
 from kernelstream import StreamingKernelPCA, serialization
 
 X = da.from_array(np.random.default_rng(0).normal(size=(6000, 60)), chunks=(2000, 60))
-for passes in (1, 2):
-    model = StreamingKernelPCA(4, gamma=0.02, basis=100, random_state=0)
-    kernelstream.distributed.dask.fit(model, X, passes=passes)
+model = StreamingKernelPCA(4, gamma=0.02, basis=100, random_state=0)
+for learn in (kernelstream.distributed.dask.fit, kernelstream.distributed.dask.partial_fit):
+    learn(model, X)
     print(hashlib.sha256(serialization.to_bytes({"model": model.stream_.for_file()})).hexdigest())
 """
 

@@ -738,9 +738,7 @@ LANDMARKS: dict[str, Case] = {
         ),
         exact=COPIED,
     ),
-    "distance": Learned(
-        pca(basis=landmarks.Distance(nu=0.3, max_points=5, exchange=20)), exact=COPIED
-    ),
+    "distance": Learned(pca(basis=landmarks.Distance(nu=0.3, max_points=5)), exact=COPIED),
     "everything": Learned(pca(basis=landmarks.Everything()), n=12, more=8, exact=COPIED),
     "given_landmarks": Learned(
         pca(

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from sklearn.base import clone
 
@@ -221,40 +220,21 @@ def test_looks_are_rare_and_never_older_than_refresh() -> None:
     assert len(looks) < 50
 
 
-def test_rows_may_be_cut_into_calls_in_any_way() -> None:
-    X = ring(900)
-    one = learned(KernelComponents(pattern()), X)
-    many = KernelComponents(pattern())
-    for block in np.split(X, [1, 3, 450, 451, 800]):
-        many.learn_many(pd.DataFrame(block, columns=NAMES))
-    for x in dictionaries(ring(5, seed=1)):
-        assert one.transform_one(x) == many.transform_one(x)
-    assert one._looked.n_samples_seen_ == many._looked.n_samples_seen_
-
-
-def test_rows_that_are_rejected_half_way_leave_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_that_is_rejected_half_way_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     X = ring(300)
     part = learned(KernelComponents(pattern()), X[:100])
     before = part.transform_one(dictionaries(X[:1])[0])
-    plain = StreamingKernelPCA.partial_fit
-    calls = []
 
-    def fails_later(self: Any, rows: Any) -> Any:
-        calls.append(len(rows))
-        if len(calls) == 3:
-            raise RuntimeError("no memory left")
-        return plain(self, rows)
+    def fails(self: Any) -> None:
+        raise RuntimeError("no memory left")
 
     with monkeypatch.context() as patched:
-        patched.setattr(StreamingKernelPCA, "partial_fit", fails_later)
+        patched.setattr(KernelComponents, "_look", fails)
+        part._next_look = 101
         with pytest.raises(RuntimeError, match="no memory"):
-            part.learn_many(pd.DataFrame(X[100:], columns=NAMES))
-    assert len(calls) == 3
+            part.learn_one(dictionaries(X[100:101])[0])
     assert part.estimator.n_samples_seen_ == 100
     assert part.transform_one(dictionaries(X[:1])[0]) == before
-    part.learn_many(pd.DataFrame(X[100:], columns=NAMES))
-    whole = learned(KernelComponents(pattern()), X)
-    assert part.transform_one(dictionaries(X[:1])[0]) == whole.transform_one(dictionaries(X)[0])
 
 
 def test_a_query_changes_nothing() -> None:
@@ -338,41 +318,6 @@ def test_arguments_are_checked(arguments: Any, error: Any, words: str) -> None:
 def test_a_model_of_rows_without_names_is_refused() -> None:
     with pytest.raises(ValueError, match="rows without names"):
         KernelComponents(pattern().fit(ring(50)))
-
-
-# --- frames
-
-
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-def test_many_rows_at_a_time(frame: Any) -> None:
-    X = ring(600)
-    blocks = [frame(dict(zip(NAMES, block.T, strict=True))) for block in np.array_split(X, 6)]
-    part = KernelComponents(pattern(), refresh=1)
-    before = part.transform_many(blocks[0])
-    assert isinstance(before, frame)
-    assert not before.to_numpy().any()
-    for block in blocks:
-        part.learn_many(block[NAMES[::-1]])  # the first frame decides
-    turned = pattern().partial_fit(X[:, ::-1])
-    found = part.transform_many(blocks[1])
-    np.testing.assert_allclose(found.to_numpy(), turned.transform(X[100:200, ::-1]), atol=1e-12)
-    assert list(found.columns) == list(turned.get_feature_names_out())
-    assert part.transform_one(dictionaries(X[100:101])[0]) == pytest.approx(
-        dict(zip(found.columns, found.to_numpy()[0], strict=True)), abs=1e-12
-    )
-    with pytest.raises(ValueError, match="'heat'"):
-        part.learn_many(blocks[0][["speed", "load"]])
-    with pytest.raises(ValueError, match="'wind'"):
-        part.transform_many(frame({**{n: [1.0] for n in NAMES}, "wind": [1.0]}))
-    with pytest.raises(ValueError, match="'load' is 'much'"):
-        part.transform_many(frame({"speed": [1.0], "heat": [1.0], "load": ["much"]}))
-
-
-def test_holes_in_frames_are_filled() -> None:
-    part = KernelComponents(pattern(), missing=0.5)
-    part.learn_many(pd.DataFrame({"a": [1.0, np.nan], "b": [2, 3]}, index=[7, 9]))
-    np.testing.assert_array_equal(np.sort(part.estimator.basis_points_[:, 0]), [0.5, 1.0])
-    assert list(part.transform_many(pd.DataFrame({"a": [1.0]}, index=[4])).index) == [4]
 
 
 # --- with river
@@ -475,18 +420,6 @@ def test_clones_are_fresh(river: Any) -> None:
     other = pipeline["KernelComponents"].clone({"model": pattern(4), "refresh": 7})
     assert (other.refresh, other.missing, other.model.n_components) == (7, 0.5, 4)
     assert "KernelComponents" in repr(pipeline)
-
-
-def test_frames_through_a_pipeline(river: Any) -> None:
-    from river import preprocessing
-
-    pipeline = preprocessing.StandardScaler() | KernelComponents(pattern())
-    frame = pd.DataFrame(ring(300), columns=NAMES)
-    for begin in range(0, 300, 100):
-        pipeline.learn_many(frame[begin : begin + 100])
-    found = pipeline.transform_many(frame[:7])
-    assert found.shape == (7, 2)
-    assert found.to_numpy().any()
 
 
 COME_AND_GO = {

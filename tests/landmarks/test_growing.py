@@ -330,34 +330,3 @@ def test_a_basis_with_more_points_than_coordinates_grows():
     np.testing.assert_allclose(gram, np.eye(3), atol=1e-12)
     np.testing.assert_allclose(block.Z @ block.Z.T, X @ X.T, atol=1e-12)
     np.testing.assert_allclose(block.residual, np.zeros(3), atol=1e-12)
-
-
-def test_an_exchange_gives_up_the_point_that_recent_rows_need_least() -> None:
-    """Loss of a point: Σ β²/(K⁻¹)_kk over the rows of memory; gain: what the new row misses."""
-    kernel = kernels.RBF(gamma=1.0)
-    basis = landmarks.Distance(0.1, max_points=2, exchange=10)
-    X = np.array([[0.0], [3.0], [3.0], [3.0]])
-    state = basis.begin(kernel, landmarks.Start(X))
-    state, _ = basis.admit(kernel, state, X, None, landmarks.Clock(0, 0))
-    assert state.usage is not None and state.usage[0] < state.usage[1]
-    np.testing.assert_allclose(state.usage, [0.9**3, 1 + 0.9 + 0.81], atol=1e-12)
-    again = np.array([[3.0]] * 3 + [[6.0]])
-    state, _ = basis.admit(kernel, state, again, None, landmarks.Clock(0, 4))
-    assert state.waiting is not None and len(state.waiting) == 1
-    change = basis.revise(kernel, state, landmarks.Clock(0, 4))
-    assert change is not None
-    moved, T = change
-    assert sorted(np.asarray(moved.span.points).ravel()) == [3.0, 6.0]
-    assert moved.waiting is None and T is not None and T.shape == (2, 2)
-
-
-def test_a_point_that_is_needed_is_not_exchanged() -> None:
-    kernel = kernels.RBF(gamma=1.0)
-    basis = landmarks.Distance(0.1, max_points=2, exchange=1000)
-    X = np.array([[0.0], [3.0]] * 20 + [[6.0]])
-    state = basis.begin(kernel, landmarks.Start(X))
-    state, _ = basis.admit(kernel, state, X[:2], None, landmarks.Clock(0, 0))
-    state, _ = basis.admit(kernel, state, X[2:], None, landmarks.Clock(0, 2))
-    change = basis.revise(kernel, state, landmarks.Clock(0, 2))
-    assert change is not None and change[1] is None
-    np.testing.assert_array_equal(change[0].span.points, X[:2])

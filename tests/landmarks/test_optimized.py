@@ -127,7 +127,7 @@ def test_polish_captures_more_of_rows_it_has_not_seen(dtype):
     held = Sampled.of(kernel, X[1500:], None, rng)
     w = np.ones(1500)
     start = lloyd(X[:1500], w, seed_points(X[:1500], w, 30, rng), 3, rng)
-    moved = polish(kernel, start, sample, 10, 8)
+    moved = polish(kernel, start, sample, 10)
     assert moved.dtype == dtype and moved.shape == start.shape
     before, after = (captured(kernel, points, sample, 10, held) for points in (start, moved))
     exact = np.sort(np.linalg.eigvalsh(centred(kernel(X[1500:].astype(float)))))[::-1][:10].sum()

@@ -68,9 +68,12 @@ def test_rows_of_the_start(m: int, n: int) -> None:
     assert landmarks.PivotedCholesky(m).start_rows() == n
 
 
-def test_sparse_and_foreign_rows_have_the_landmarks_of_dense_rows() -> None:
+# A function may not be positive semidefinite, so the strategy checks some of the rows.
+@pytest.mark.parametrize("kernel", [RBF, lambda X, Y: (X @ Y.T) ** 2], ids=["rbf", "function"])
+def test_sparse_and_foreign_rows_have_the_landmarks_of_dense_rows(kernel: Any) -> None:
     X = np.where(np.abs(samples.rows(700, 6)) > 1.0, samples.rows(700, 6), 0.0)
-    model = StreamingKernelPCA(2, gamma=0.3, basis=landmarks.PivotedCholesky(15), random_state=0)
+    basis = landmarks.PivotedCholesky(15)
+    model = StreamingKernelPCA(2, kernel=kernel, basis=basis, random_state=0)
     dense = model.fit(X).basis_points_
     sparse = model.fit(scipy.sparse.csr_array(X)).basis_points_
     np.testing.assert_array_equal(sparse, dense)

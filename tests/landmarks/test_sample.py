@@ -216,27 +216,18 @@ def twin(n, seed, weights, beta, size):
     return kept, own[kept], float(priority[order[size:]].max(initial=-np.inf))
 
 
-def test_who_just_enters_is_a_contender():
-    """Rounding decides nothing: only the priorities do."""
-    held = Reservoir(15).offer([(np.zeros((300, 1)), np.zeros((300, 1)), None)], Clock(3, 0))
-    level = np.exp(-np.exp(-held.priority.min()))
-    draws = level * (1.0 + np.array([0.0, 1e-15, 1e-9, 1e-7, -1e-6, -0.1]))
-    rows, found, best = held.contenders(draws.copy())
-    np.testing.assert_array_equal(rows, [0, 1, 2, 3])
-    np.testing.assert_array_equal(found, draws[:4])
-    assert best == pytest.approx(-np.log(-np.log(draws[4])), rel=1e-12)
-
-
-@pytest.mark.parametrize("few", [False, True])
-def test_few_of_many_rows_are_contenders_for_a_sample_of_none(few):
-    """As many as there are places at least, whatever their numbers are."""
-    draws = np.random.default_rng(0).uniform(size=2000) * (0.5 if few else 1.0)
-    rows, found, best = Reservoir(15).contenders(draws.copy())
-    assert set(np.argsort(draws)[-15:]) <= set(rows)
-    np.testing.assert_array_equal(found, draws[rows])
-    assert len(rows) == (2000 if few else np.count_nonzero(draws > 0.985))
-    others = np.delete(draws, rows)
-    assert best == (-np.inf if few else pytest.approx(-np.log(-np.log(others.max())), rel=1e-12))
+def test_rounding_of_the_lowest_priority_does_not_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of equal weight are compared by their numbers before a logarithm is taken of few."""
+    X = np.arange(300.0)[:, None]
+    held = Reservoir(15).offer([(X, X, None)], Clock(3, 0))
+    lowest = held.priority.min()
+    draws = np.exp(-np.exp(-lowest)) * (1.0 + np.array([1e-15, 1e-7, -1e-12, -1e-6, -0.1]))
+    monkeypatch.setattr(Reservoir, "noise", lambda *_: draws)
+    more = held.offer([(-X[1:6], X[1:6], None)], Clock(3, 300))
+    priorities = np.concatenate([held.priority, -np.log(-np.log(draws))])
+    kept = np.sort(np.argsort(-priorities)[:15])
+    np.testing.assert_array_equal(more.priority, priorities[kept])
+    assert more.threshold == pytest.approx(np.sort(priorities)[-16], rel=1e-12)
 
 
 @samples.grid("beta, weighted, step", [1.0, 0.97], [False, True], [1, 7, 90, 300])

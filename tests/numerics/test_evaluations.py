@@ -17,7 +17,7 @@ import pytest
 
 from kernelstream import StreamingKernelPCA, kernels, landmarks, papers
 from kernelstream.landmarks.optimized import kmeans as lloyd
-from kernelstream.landmarks.optimized.polish import EVALUATIONS, UPDATE_EVALUATIONS
+from kernelstream.landmarks.optimized.polish import EVALUATIONS
 from kernelstream.landmarks.optimized.state import HELD_BACK, UPDATE_FACTOR
 from kernelstream.papers import KernelHebbianPCA, schedules
 from kernelstream.papers.kim_2003 import epochs
@@ -107,7 +107,7 @@ def test_landmark_updates_cost_a_fraction_of_the_rows_that_falls_with_their_numb
     At the start the first 10 m rows (at least 500) are projected once more, for the first residual.
     """
     extra = []
-    each = UPDATE + optimization(SAMPLED - HELD_OUT, UPDATE_EVALUATIONS)
+    each = UPDATE + optimization(SAMPLED - HELD_OUT, EVALUATIONS)
     for n in (20 * 1024, 160 * 1024):
         spent = evaluations(lambda n=n: model(M).partial_fit(samples.rows(n)))  # type: ignore[misc]
         policy = 500 * M + updates(n) * each
@@ -148,7 +148,7 @@ def test_a_query_evaluates_its_rows_once_and_the_view_is_built_once(basis):
     first = evaluations(lambda: learned.transform(X[:5000]))
     # Buffered rows (fewer than a block of 1,024) are processed on a copy; its landmarks may be
     # updated, and the sample corrects the moments.
-    update = UPDATE + optimization(SAMPLED - HELD_OUT, UPDATE_EVALUATIONS)
+    update = UPDATE + optimization(SAMPLED - HELD_OUT, EVALUATIONS)
     assert first <= 5000 * M + 1024 * M + update + SAMPLED * M
     assert evaluations(lambda: learned.transform(X[:5000])) == 5000 * M
     assert evaluations(lambda: learned.reconstruction_error(X[:50])) == 50 * M

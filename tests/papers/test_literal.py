@@ -334,8 +334,8 @@ def test_the_lecture_notes_rule_in_feature_space(case: str) -> None:
     "model",
     [
         OnlineKernelPCA(2, gamma=0.2, nu=0.3, center="paper"),
-        OnlineKernelPCA(2, gamma=0.5, nu=0.2, max_points=9, exchange=60),
-        AdaptiveKernelPCA(2, gamma=0.5, delta=0.7, max_points=9, exchange=60, coherence="paper"),
+        OnlineKernelPCA(2, gamma=0.5, nu=0.2),
+        AdaptiveKernelPCA(2, gamma=0.5, delta=0.7, coherence="paper"),
         IncrementalKernelPCA(2, gamma=0.2, n_preimages=2, batch_size=25),
         KernelHebbianPCA(2, gamma=0.2, batch_size=32, random_state=0),
         KernelHebbianPCA(2, gamma=0.2, batch_size=32, init="points", random_state=0),

@@ -148,7 +148,7 @@ def test_the_tables_of_the_policy_are_whole_and_go_into_their_page(tmp_path, mon
     np.savez(tmp_path / "mnist.npz", x_train=digits, y_train=np.arange(1700) % 10)
     np.savez(tmp_path / "elec2.npz", X=made_up(1300, 6))
     np.savez(tmp_path / "frey.npz", images=digits[:1100])
-    chosen = [c for c in policy.CONSTANTS if c.attribute in ("start_rows", "UPDATE_EVALUATIONS")]
+    chosen = [c for c in policy.CONSTANTS if c.attribute in ("start_rows", "UPDATE_FACTOR")]
     assert len(chosen) == 2
     monkeypatch.setattr(policy, "CONSTANTS", chosen)
     page = tmp_path / "page.md"

@@ -1,4 +1,4 @@
-"""Choice of rows by index: evenly spaced, by priority; reproducible random numbers of a row.
+"""Choice of rows by index: evenly spaced, by weight; reproducible random numbers of a row.
 
 Philox is a counter: any position of its sequence can be had at once. So the random number of the
 i-th row of a stream is the same however the rows were cut into calls, and a saved model goes on
@@ -93,11 +93,6 @@ def evenly_spaced(n: int, most: int, *, nearest: bool = False) -> np.ndarray:
     """
     places = np.linspace(0, n - 1, min(n, most))
     return (places.round() if nearest else places).astype(np.intp)
-
-
-def highest(priority: np.ndarray, size: int) -> np.ndarray:
-    """Indices of the ``size`` highest priorities, in their own order; of equals the first."""
-    return np.sort(np.argsort(-priority, kind="stable")[:size])
 
 
 def pick(rng: np.random.Generator, weights: np.ndarray, count: int) -> np.ndarray:

@@ -28,14 +28,14 @@ from kernelstream.regression import StreamingKernelClassifier, StreamingKernelRi
 from kernelstream.serialization import check_choice
 
 try:
-    from river.base import MiniBatchTransformer
+    from river.base import Transformer
 
     try:
         from river.base import AnomalyDetector
     except ImportError:  # before river 0.26
         from river.anomaly.base import AnomalyDetector
 except ModuleNotFoundError:
-    AnomalyDetector = MiniBatchTransformer = object
+    AnomalyDetector = Transformer = object
 
 GROWTH = 4  # a look is due when a quarter more rows have been learned
 
@@ -89,7 +89,7 @@ class OnDictionaries(Transactional):
     @property
     def estimator(self) -> Any:
         """A copy of the model as it is now, with the names of the features: query it, save it."""
-        with self._turn():  # rows of a frame are learned in several steps
+        with self._turn():
             model, features = copy.deepcopy(self._learning), self._features or ()
         if features and all(isinstance(name, str) for name in features):
             model.feature_names_in_ = np.array(features, dtype=object)
@@ -105,24 +105,14 @@ class OnDictionaries(Transactional):
         """
         features = self._features_of(x)
         row = self._row(x, features)
-        self._learn(row[None, :], features)
-
-    def _learn(self, rows: np.ndarray, features: tuple[Hashable, ...]) -> None:
-        """Learn rows, with a look wherever one is due; all of them or, on an error, none."""
         with self._turn():
             before = copy.copy(self._learning)
             try:
                 with self.transaction() as draft:
                     draft._features = features
-                    while len(rows):
-                        until = draft._next_look - draft._n_learned()
-                        if len(rows) == 1:
-                            draft._learning.learn_one(rows[0])  # without the overhead of a block
-                        else:
-                            draft._learning.partial_fit(rows[:until])
-                        rows = rows[until:]
-                        if draft._n_learned() == draft._next_look:
-                            draft._look()
+                    draft._learning.learn_one(row)
+                    if draft._n_learned() == draft._next_look:
+                        draft._look()
             except BaseException:
                 self._learning = before
                 raise
@@ -184,7 +174,7 @@ class OnDictionaries(Transactional):
         return row
 
 
-class KernelComponents(OnDictionaries, MiniBatchTransformer):
+class KernelComponents(OnDictionaries, Transformer):
     """Kernel PCA as a transformer of a river pipeline.
 
     Parameters
@@ -238,50 +228,6 @@ class KernelComponents(OnDictionaries, MiniBatchTransformer):
             return dict.fromkeys(self._names_before(), 0.0)
         scores = looked.transform(row[None, :])[0]
         return dict(zip(_names(looked, len(scores)), scores.tolist(), strict=True))
-
-    def learn_many(self, X: Any) -> None:
-        """Learn the rows of a data frame.
-
-        Parameters
-        ----------
-        X : data frame
-            Of pandas or polars, a column for each feature, in any order.
-        """
-        features = self._features_of(dict.fromkeys(X.columns))
-        self._learn(self._rows(X, features), features)
-
-    def transform_many(self, X: Any) -> Any:
-        """Scores of the rows of a data frame, as a data frame of the same kind.
-
-        Parameters
-        ----------
-        X : data frame
-            Of pandas or polars, a column for each feature, in any order.
-        """
-        rows = self._rows(X, self._features_of(dict.fromkeys(X.columns)))
-        looked = self._looked
-        if looked is None:
-            scores = np.zeros((len(rows), len(self._names_before())))
-        else:
-            scores = looked.transform(rows)
-        names = _names(self._learning, scores.shape[1])
-        if hasattr(X, "index"):
-            return type(X)(scores, columns=names, index=X.index)
-        return type(X)(dict(zip(names, scores.T, strict=True)))
-
-    def _rows(self, X: Any, features: tuple[Hashable, ...]) -> np.ndarray:
-        """The rows of a frame as an array, by the rules for dictionaries."""
-        columns = {name: X[name].to_numpy() for name in X.columns}
-        plain = all(values.dtype.kind in "fiub" for values in columns.values())
-        if plain and set(columns) == set(features):
-            rows = np.column_stack([columns[name] for name in features]).astype(float)
-            if np.isfinite(rows).all():
-                return rows
-        # something is missing, new or no number: row by row, to fill it or to name it
-        rows = np.empty((len(X), len(features)))
-        for i in range(len(X)):
-            rows[i] = self._row({name: column[i] for name, column in columns.items()}, features)
-        return rows
 
     def _names_before(self) -> list[str]:
         """Names of the components before the first row, where their number is known."""

@@ -20,6 +20,7 @@ from kernelstream.landmarks.optimized.kmeans import kmeans
 from kernelstream.landmarks.optimized.strategy import Centroids
 from kernelstream.landmarks.pivoted_cholesky import PivotedCholesky
 from kernelstream.landmarks.reduced_set import ReducedSet
+from kernelstream.landmarks.sample import UniformSample as UniformSample
 
 __all__ = [
     "NAMES",

@@ -245,6 +245,10 @@ class Start:
     sample: UniformSample | None = None
     n_rows: int = 0
 
+    def __len__(self) -> int:
+        """Number of rows of ``X``; CSR matrices and arrays of other namespaces have no ``len``."""
+        return int(self.X.shape[0])
+
 
 class LandmarkState:
     """What every state of a strategy has: landmarks with their factor, and perhaps a sample."""

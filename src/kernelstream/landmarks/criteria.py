@@ -29,11 +29,6 @@ class Distance(Growing):
         kernel.
     max_points : int or None
         No point is admitted once there are this many.
-    exchange : int or None
-        With a number of rows, a full dictionary moves with the stream: at the end of a block, a row
-        that the criterion would admit takes the place of the point that the last so many rows
-        needed least, if they needed it less than the row itself needs one (after Washizawa's adding
-        and exchanging). None keeps points for ever.
 
     Examples
     --------
@@ -45,10 +40,9 @@ class Distance(Growing):
     True
     """
 
-    def __init__(self, nu: float = 0.1, max_points: int | None = 2000, exchange: int | None = None):
+    def __init__(self, nu: float = 0.1, max_points: int | None = 2000):
         self.nu = nu
         self.max_points = max_points
-        self.exchange = exchange
 
     def check(self) -> None:
         """Raise ``ValueError`` in words when a parameter makes no sense."""
@@ -77,11 +71,6 @@ class Coherence(Growing):
         Largest cosine allowed between two points, in (0, 1).
     max_points : int or None
         No point is admitted once there are this many.
-    exchange : int or None
-        With a number of rows, a full dictionary moves with the stream: at the end of a block, a row
-        that the criterion would admit takes the place of the point that the last so many rows
-        needed least, if they needed it less than the row itself needs one (after Washizawa's adding
-        and exchanging). None keeps points for ever.
     first : int
         The first so many independent rows become points whatever their coherence: Ψ[0] of Tanaka,
         Washizawa and Kuh, who take as many as there are components.
@@ -106,13 +95,11 @@ class Coherence(Growing):
         delta: float = 0.95,
         max_points: int | None = 2000,
         first: int = 1,
-        exchange: int | None = None,
         cosines: bool = True,
     ):
         self.delta = delta
         self.max_points = max_points
         self.first = first
-        self.exchange = exchange
         self.cosines = cosines
 
     def check(self) -> None:

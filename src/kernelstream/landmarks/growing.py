@@ -1,4 +1,4 @@
-"""Growing landmark sets: blocked admission of rows, Cholesky update, exchange, maximum number.
+"""Growing landmark sets: blocked admission of rows, Cholesky update, maximum number.
 
 For a block of rows, one kernel product and one product with the factor give all coordinates and
 residuals. Rows that pass the criterion are admitted in order. Each admission adds one coordinate
@@ -9,7 +9,7 @@ exactly what happens when rows come one at a time.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -40,6 +40,7 @@ from kernelstream.landmarks.base import (
     Vectors,
 )
 from kernelstream.landmarks.nystroem import (
+    FACTOR_ROWS,
     NEGATIVE_SHARE,
     Span,
     factorise,
@@ -64,7 +65,6 @@ DISTINCT = 1e-4
 # about 1e-16 times the largest entry of the factor (in units of 1/√k(d,d)), so at 1e6 residuals are
 # still good to a hundredth of `DEPENDENT`; beyond, the points are taken in a better order.
 STRAINED = 1e6
-TILE_ROWS = 64  # of a block, at least, that a thread computes kernel values of
 
 
 @stored
@@ -72,14 +72,10 @@ TILE_ROWS = 64  # of a block, at least, that a thread computes kernel values of
 class GrowingState(LandmarkState):
     """The span and the squared norms k(d, d) of its landmarks."""
 
-    ON_HOST: ClassVar[frozenset[str]] = frozenset({"energies", "usage"})
+    ON_HOST: ClassVar[frozenset[str]] = frozenset({"energies"})
 
     span: Span
     energies: Annotated[np.ndarray, "float64 (points), not negative"]
-    # if landmarks may be exchanged: the recent squared coefficients of the rows over each
-    usage: Annotated[np.ndarray | None, "float64 (points), not negative"] = None
-    # rows of the block that found no room, until its end
-    waiting: Annotated[Array | None, "float (?, features)"] = None
 
 
 class Growing(LandmarkStrategy[GrowingState]):
@@ -93,8 +89,6 @@ class Growing(LandmarkStrategy[GrowingState]):
     #: The first rows become landmarks whatever the criterion says, if they are independent.
     first: int = 0
     max_points: int | None = None
-    #: Rows after which a landmark that no row needs any more may be exchanged; None: never.
-    exchange: int | None = None
 
     @abstractmethod
     def admissible(
@@ -109,29 +103,19 @@ class Growing(LandmarkStrategy[GrowingState]):
         return None
 
     def check(self) -> None:
-        """Raise unless there is a maximum number of landmarks wherever they are exchanged."""
-        name = type(self).__name__
-        check_count(name, "max_points", self.max_points)
-        check_count(name, "exchange", self.exchange)
-        if self.exchange is not None and self.max_points is None:
-            raise ValueError(
-                f"{name}: points are exchanged once there are max_points of them; give max_points, "
-                "or exchange=None."
-            )
+        """Raise unless the maximum number of landmarks is a positive integer or None."""
+        check_count(type(self).__name__, "max_points", self.max_points)
 
     def begin(self, kernel: Kernel, start: Start) -> GrowingState:
         """Start with no landmarks."""
         X = start.X
         nothing = like(np.zeros((0, X.shape[1])), X, X.dtype)
         factor = like(np.zeros((0, 0)), X, namespace_of(X).float64)
-        usage = None if self.exchange is None else np.zeros(0)
-        return GrowingState(Span(nothing, factor, factor), np.zeros(0), usage)
+        return GrowingState(Span(nothing, factor, factor), np.zeros(0))
 
     def holding(self, kernel: Kernel, span: Span) -> GrowingState:
         """The state with these landmarks, in the coordinates of their factor."""
-        energies = to_host(to_float64(kernel.diag(to_float64(span.points))))
-        usage = None if self.exchange is None else np.zeros(len(energies))
-        return GrowingState(span, energies, usage)
+        return GrowingState(span, to_host(to_float64(kernel.diag(to_float64(span.points)))))
 
     def coordinates(self, kernel: Kernel, state: GrowingState, X: Array) -> Array:
         """Coordinates of rows, in float64."""
@@ -157,8 +141,8 @@ class Growing(LandmarkStrategy[GrowingState]):
         rows = to_float64(X)
         points = state.span.prepared(kernel, rows)
         n_points, m = int(state.span.points.shape[0]), state.span.rank
-        K = finite(by_rows(lambda x: kernel.block(x, points), rows, n_points, TILE_ROWS), kernel)
-        Z = by_rows(lambda k: k @ state.span.factor, K, n_points, TILE_ROWS)
+        K = finite(by_rows(lambda x: kernel.block(x, points), rows, n_points, FACTOR_ROWS), kernel)
+        Z = by_rows(lambda k: k @ state.span.factor, K, n_points, FACTOR_ROWS)
         energy = finite(kernel.diag(rows), kernel)
         block = _Block(Z, energy, energy - row_norms_squared(Z), state.span.factor, m)
         host_energy = to_host(energy)
@@ -172,13 +156,9 @@ class Growing(LandmarkStrategy[GrowingState]):
             # No row has energy. Then they are all zero in feature space, or the kernel (a distance
             # taken for one, say) is not semidefinite, which no residual would ever show.
             factorise(kernel, as_dense(rows))
-        if len(candidates) and room == 0 and state.usage is not None:
-            refused = as_dense(take_rows(X, candidates))
-            state = replace(state, waiting=cast(refused, state.span.points.dtype))
         if len(candidates) == 0 or room == 0:
-            return self._used(state, Z), Projection(Z, energy, _clip(block.residual))
-        grown, projection = self._grow(kernel, state, X, block, candidates, room)
-        return self._used(grown, projection.Z), projection
+            return state, Projection(Z, energy, _clip(block.residual))
+        return self._grow(kernel, state, X, block, candidates, room)
 
     def _grow(
         self,
@@ -216,8 +196,7 @@ class Growing(LandmarkStrategy[GrowingState]):
                 break
         found = cast(as_dense(take_rows(X, admitted)), state.span.points.dtype)
         points, factor = concatenate_rows([state.span.points, found]), block.grown_factor
-        usage = None if state.usage is None else np.append(state.usage, np.zeros(len(admitted)))
-        return GrowingState(Span(points, factor, factor), energies, usage), Projection(
+        return GrowingState(Span(points, factor, factor), energies), Projection(
             block.Z[:n, : block.rank],
             block.energy[:n],
             _clip(block.residual[:n]),
@@ -238,65 +217,18 @@ class Growing(LandmarkStrategy[GrowingState]):
             return residual > DISTINCT * energy
         return self.admissible(residual, energy, block.similarity) & (residual > DEPENDENT * energy)
 
-    def _used(self, state: GrowingState, Z: Array) -> GrowingState:
-        """Add how much a block needed each point to what is remembered of earlier ones."""
-        if state.usage is None or self.exchange is None:
-            return state
-        beta = to_host(Z) @ to_host(state.span.factor).T
-        faded = (1.0 - 1.0 / self.exchange) ** np.arange(len(beta) - 1.0, -1.0, -1.0)
-        old = np.zeros(beta.shape[1])
-        old[: len(state.usage)] = state.usage
-        left = (1.0 - 1.0 / self.exchange) ** len(beta)
-        return replace(state, usage=left * old + faded @ beta**2)
-
     def revise(
         self, kernel: Kernel, state: GrowingState, clock: Clock, vectors: Vectors | None = None
-    ) -> tuple[GrowingState, Array | None] | None:
-        """Exchange landmarks, or take them in a better order if the factor is strained.
+    ) -> tuple[GrowingState, Array] | None:
+        """Take the landmarks in a better order if the factor is strained.
 
         Landmarks that depend on the others in that order are given up: what is lost of each is
         below `DEPENDENT` of its squared norm, as if it had never been admitted.
         """
-        if state.waiting is not None:
-            return self._exchange(kernel, state, clock)
         if not _strained(to_host(state.span.factor), state.energies):
             return None
-        kept_state = _keep(kernel, state, np.arange(len(state.energies)))
-        return kept_state, transition(kernel, state.span, kept_state.span)
-
-    def _exchange(
-        self, kernel: Kernel, state: GrowingState, clock: Clock
-    ) -> tuple[GrowingState, Array | None]:
-        """Rows that found no room take the places of points that recent rows needed less.
-
-        Without the point k the squared distance of a row to the span grows by ``β_k²/(K⁻¹)_kk``, β
-        its coefficients over the points. A point is given up where all recent rows together would
-        lose less than the waiting row, alone, would gain: its own squared distance.
-        """
-        assert state.waiting is not None and state.usage is not None
-        settled = replace(state, waiting=None)
-        F = to_host(state.span.factor)
-        losses = state.usage / np.maximum(row_norms_squared(F), np.finfo(float).tiny)
-        waiting = to_float64(state.waiting)
-        Z = state.span.coordinates(kernel, waiting)
-        gains = to_host(kernel.diag(waiting) - row_norms_squared(Z))
-        victims = np.argsort(losses, kind="stable")[: len(gains)]
-        best = np.argsort(-gains, kind="stable")[: len(victims)]
-        n_out = int(np.sum(np.cumprod(losses[victims] < gains[best])))
-        if n_out == 0:
-            return settled, None
-        newcomers = take_rows(state.waiting, np.sort(best[:n_out]))
-        while n_out:
-            left = np.setdiff1d(np.arange(len(losses)), victims[:n_out])
-            fewer = _keep(kernel, settled, left)
-            # by the criterion, as ever: rows that wait may resemble each other
-            joined, _ = self.offer(kernel, fewer, newcomers, clock.seed)
-            n_in = len(joined.energies) - len(fewer.energies)
-            if n_in >= n_out:
-                joined = replace(joined, waiting=None)
-                return joined, transition(kernel, state.span, joined.span)
-            n_out = n_in  # as many points go as rows come
-        return settled, None
+        span, kept = independent(kernel, state.span.points, state.energies, DEPENDENT)
+        return GrowingState(span, state.energies[kept]), transition(kernel, state.span, span)
 
     def merge(
         self, kernel: Kernel, a: GrowingState, b: GrowingState, seed: int
@@ -323,7 +255,7 @@ class Growing(LandmarkStrategy[GrowingState]):
             carry = padded(carry, (state.span.rank, int(carry.shape[1])))
             change = self.revise(kernel, state, clock)
             if change is not None:
-                state, carry = change[0], carry if change[1] is None else change[1] @ carry
+                state, carry = change[0], change[1] @ carry
         return state, carry
 
 
@@ -372,15 +304,6 @@ class _Block:
 
 def _largest(similarities: np.ndarray | None) -> np.ndarray | None:
     return None if similarities is None else similarities.max(axis=1, initial=-np.inf)
-
-
-def _keep(kernel: Kernel, state: GrowingState, left: np.ndarray) -> GrowingState:
-    """Some of the points, in the order of a pivoted Cholesky factor."""
-    points = take_rows(state.span.points, left)
-    span, order = independent(kernel, points, state.energies[left], DEPENDENT)
-    kept = left[order]
-    usage = None if state.usage is None else state.usage[kept]
-    return replace(state, span=span, energies=state.energies[kept], usage=usage)
 
 
 def _strained(factor: np.ndarray, energies: np.ndarray) -> bool:

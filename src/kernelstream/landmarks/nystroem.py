@@ -37,7 +37,7 @@ RANK_FLOOR = {"float64": 1e-10, "float32": 1e-8}
 # Coordinates of float32 rows that rounding may move by more than this share of the length of φ(x)
 # are computed in float64. What is expected is some four times what is found on real rows.
 VISIBLE = 4e-3
-FACTOR_ROWS = 64  # of a tile of a matrix as large as K(D,D), at least
+FACTOR_ROWS = 64  # of a tile, at least, of a matrix as large as K(D,D) or of a growing block
 SAME = 1e-9  # differences of factors, relative to their largest entry, that are rounding
 # scikit-learn's measure of a kernel matrix that is not positive semidefinite by more than rounding.
 NEGATIVE_SHARE = 1e-5

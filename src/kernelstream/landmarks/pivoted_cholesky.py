@@ -15,7 +15,6 @@ from kernelstream.landmarks.nystroem import distinct_rows, factorise, finite
 from kernelstream.serialization import stored
 from kernelstream.serialization.part import check_count
 
-TRIED = 50  # rows whose Gram matrix has to be positive semidefinite, for kernels that may not be
 LEAST_RESIDUAL = 1e-9  # relative to k(x, x): below it a residual is rounding
 
 
@@ -72,7 +71,7 @@ class PivotedCholesky(FixedLandmarks):
         chosen = distinct_rows(X, self.size)
         if chosen is None:
             if not kernel.psd:  # the Gram matrix of the pivots would not show it
-                factorise(kernel, as_dense(take_rows(X, evenly_spaced(len(X), TRIED))))
+                factorise(kernel, as_dense(take_rows(X, evenly_spaced(len(start), self.size))))
             rng = generator(start.seed, "landmarks")
             chosen = draw_pivots(kernel, X, self.size, rng, start.weights)
         return FixedState(factorise(kernel, as_dense(take_rows(X, chosen))))

@@ -15,29 +15,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 
-from kernelstream.arrays.draws import highest, uniforms
+from kernelstream.arrays.draws import uniforms
 from kernelstream.arrays.namespaces import Array, concatenate_rows, take_rows
 from kernelstream.landmarks.base import Clock
 
-AT_ONCE = 2**20  # rows whose priorities are compared at a time, where all are at hand
-# Pieces of a log: more would make every look at it slow. Then those join that have less than a
-# share of the sample.
-MOST_PIECES, SHORT = 64, 16
+AT_ONCE = 2**13  # rows whose priorities are compared at a time, if all are given
+MOST_PIECES = 256  # of a log: it is compacted if there are more
 
 
 @dataclass(frozen=True)
 class UniformSample:
-    """Sampled rows as a log of accepted rows and a table of those that are still in.
+    """Sampled rows as a log of accepted rows and a table of those that are in the sample.
 
-    The log makes an update cost the accepted rows only, and leaves earlier states valid: nothing
-    is written in place. Pieces with many dead rows are cut. ``LOGS`` names what is kept of a row,
-    each a field of arrays one after the other.
+    Appending to the log costs the accepted rows only and leaves earlier states valid: nothing is
+    written in place. ``LOGS`` names what is kept of a row, each a field of arrays one after the
+    other.
     """
 
     ON_HOST: ClassVar[frozenset[str]] = frozenset({"priority", "position", "log_weight"})
@@ -45,28 +43,29 @@ class UniformSample:
 
     size: Annotated[int, "positive"]
     rows: tuple[Annotated[Array, "rows (?, features)"], ...] = ()
-    priority: Annotated[np.ndarray, "float64 (.kept)"] = None  # type: ignore[assignment]
-    position: Annotated[np.ndarray, "int64 (.kept), not negative"] = None  # type: ignore[assignment]
-    # of each row that is in; None: all stand for the same
+    priority: Annotated[np.ndarray, "float64 (.kept)"] = field(default_factory=lambda: np.zeros(0))
+    # where each row of the sample is in the log, in ascending order
+    position: Annotated[np.ndarray, "int64 (.kept), not negative"] = field(
+        default_factory=lambda: np.zeros(0, np.intp)
+    )
+    # of each row of the sample; None: all stand for the same weight
     log_weight: Annotated[np.ndarray | None, "float64 (.kept)"] = None
     threshold: Annotated[float, "or infinite"] = -np.inf  # τ
     now: float = 0.0  # log weight that a row of weight 1 would have if it came next
 
     def check(self, sizes: dict[str, int]) -> None:
-        """Raise unless every row that is in has its place in the log."""
+        """Raise unless every row of the sample has its place in the log."""
         lengths = [int(chunk.shape[0]) for chunk in self.rows]
         for name in self.LOGS:
             if lengths != [int(chunk.shape[0]) for chunk in getattr(self, name)]:
                 raise ValueError(f"sampled rows without their {name}")
-        if (self.priority is None) != (self.position is None) or len(self) > self.size:
+        if len(self) > self.size or bool(self.rows) != bool(len(self)):
             raise ValueError(f"{len(self)} rows in a sample of {self.size}")
-        if bool(self.rows) != (self.priority is not None):
-            raise ValueError("a sample of nothing")
         if len(self) and int(self.position.max()) >= sum(lengths):
             raise ValueError("a sampled row that is nowhere")
 
     def __len__(self) -> int:
-        return 0 if self.priority is None else len(self.priority)
+        return len(self.priority)
 
     def noise(self, clock: Clock, n: int) -> np.ndarray:
         """The numbers in (0, 1) by which n rows compete, the first at ``clock``."""
@@ -79,94 +78,60 @@ class UniformSample:
         that they had when they came.
         """
         edges = np.cumsum([0, *(int(block[0].shape[0]) for block in blocks)])
-        now = -(clock.row + int(edges[-1])) * clock.log_forgetting
-        rows, priority, own, best_of_others = self.candidates_among(blocks, clock)
-        threshold = max(self.threshold, best_of_others)
-        old = np.zeros(0) if self.priority is None else self.priority
-        # only the best of the new rows may get a place
-        enters = priority > old.min() if len(old) == self.size else np.ones(len(rows), dtype=bool)
-        threshold = max(threshold, float(priority[~enters].max(initial=-np.inf)))
-        if not enters.any():
-            return replace(self, threshold=threshold, now=now)
-        rows, priority = rows[enters], priority[enters]
-        own = None if own is None else own[enters]
-        if len(rows) > self.size:
-            kept, best = largest(priority, self.size)
-            threshold, rows, priority = max(threshold, best), rows[kept], priority[kept]
-            own = None if own is None else own[kept]
-        joined = self.with_entries(blocks, edges, rows, priority, own)
-        if len(joined.priority) > self.size:
-            kept, best = largest(joined.priority, self.size)
-            threshold = max(threshold, best)
-            joined = joined.only(kept)
-        return replace(joined, threshold=threshold, now=now).tidied()
-
-    def candidates_among(
-        self, blocks: Sequence[tuple[Any, ...]], clock: Clock
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, float]:
-        """Rows that may enter, their priorities and log weights, and the best of the others.
-
-        None: all log weights are zero.
-        """
-        n = sum(int(block[0].shape[0]) for block in blocks)
-        draws = self.noise(clock, n)
-        given = any(block[-1] is not None for block in blocks)
-        if not given and clock.log_forgetting == 0.0:
-            rows, draws, best_of_others = self.contenders(draws)
-            return rows, gumbel(draws), None, best_of_others
-        rows = np.arange(n)
-        own = -(clock.row + rows) * clock.log_forgetting
-        if given:
-            ones = [np.ones(int(b[0].shape[0])) if b[-1] is None else b[-1] for b in blocks]
-            own += np.log(np.concatenate(ones))
-        return rows, gumbel(draws) + own, own, -np.inf
-
-    def with_entries(
-        self,
-        blocks: Sequence[tuple[Any, ...]],
-        edges: np.ndarray,
-        rows: np.ndarray,
-        priority: np.ndarray,
-        own: np.ndarray | None,
-    ) -> Self:
-        """The sample with some rows of the blocks more, perhaps more than it has places."""
-        old = np.zeros(0) if self.priority is None else self.priority
+        n = int(edges[-1])
+        rows, own = np.arange(n), log_weights(blocks, clock)
+        draws, best_of_others = self.noise(clock, n), -np.inf
+        if own is None and len(self) == self.size:
+            # Rows of equal weight compete by their numbers: few are worth a logarithm. The border
+            # is a little below the lowest priority, so that rounding does not decide.
+            border = math.exp(-math.exp(-float(self.priority.min()))) * (1.0 - 1e-9)
+            rows = np.flatnonzero(draws > border)
+            if len(rows) < n:
+                best_of_others = float(gumbel(draws[draws <= border].max()))
+        priority = gumbel(draws[rows]) + (0.0 if own is None else own)
+        whole = np.concatenate([self.priority, priority])
+        kept, best = largest(whole, self.size)
+        enters = rows[kept[len(self) :]]
+        watched = replace(
+            self,
+            threshold=max(self.threshold, best_of_others, best),
+            now=-(clock.row + n) * clock.log_forgetting,
+        )
+        if not len(enters):
+            return watched
         log_weight = self.log_weight
         if own is not None or log_weight is not None:
-            before = np.zeros(len(old)) if log_weight is None else log_weight
-            log_weight = np.concatenate([before, np.zeros(len(rows)) if own is None else own])
-        length = sum(int(chunk.shape[0]) for chunk in self.rows)
-        places = np.zeros(0, dtype=np.intp) if self.position is None else self.position
-        of_block = np.searchsorted(rows, edges)
+            before = np.zeros(len(self)) if log_weight is None else log_weight
+            after = np.zeros(len(rows)) if own is None else own
+            log_weight = np.concatenate([before, after])[kept]
+        length = sum(int(piece.shape[0]) for piece in self.rows)
+        joined = replace(
+            watched,
+            **self._with_entries(blocks, edges, enters),
+            priority=whole[kept],
+            position=np.append(self.position[kept[: len(self)]], length + np.arange(len(enters))),
+            log_weight=log_weight,
+        )
+        is_long = 2 * (length + len(enters)) > 3 * self.size
+        return joined.compact() if is_long or len(joined.rows) > MOST_PIECES else joined
+
+    def _with_entries(
+        self, blocks: Sequence[tuple[Any, ...]], edges: np.ndarray, rows: np.ndarray
+    ) -> dict[str, Any]:
+        """The logs with some rows of the blocks appended."""
+        ends = np.searchsorted(rows, edges)
         chosen = [
             (block, rows[a:b] - edge)
-            for block, edge, a, b in zip(blocks, edges, of_block, of_block[1:], strict=False)
+            for block, edge, a, b in zip(blocks, edges, ends, ends[1:], strict=False)
             if b > a
         ]
-        logs: dict[str, Any] = {
+        return {
             name: (*getattr(self, name), *(take_rows(block[i], index) for block, index in chosen))
             for i, name in enumerate(self.LOGS)
         }
-        return replace(
-            self,
-            **logs,
-            priority=np.concatenate([old, priority]),
-            position=np.concatenate([places, length + np.arange(len(rows))]),
-            log_weight=log_weight,
-        )
-
-    def only(self, kept: np.ndarray) -> Self:
-        """Some of the rows that are in; the others are dead rows of the log."""
-        log_weight = None if self.log_weight is None else self.log_weight[kept]
-        return replace(
-            self,
-            priority=self.priority[kept],
-            position=self.position[kept],
-            log_weight=log_weight,
-        )
 
     def offer_all(self, kept: Sequence[Array], weights: np.ndarray | None, clock: Clock) -> Self:
-        """The sample after rows that are all at hand: numbers are drawn for so many at a time."""
+        """The sample after rows that are all given: their numbers are drawn piece by piece."""
         sample, n = self, int(kept[0].shape[0])
         for start in range(0, n, AT_ONCE):
             at = slice(start, min(start + AT_ONCE, n))
@@ -175,74 +140,19 @@ class UniformSample:
             sample = sample.offer([block], replace(clock, row=clock.row + start))
         return sample.compact()
 
-    def contenders(self, draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        """Rows of weight 1 that may enter, their numbers, and the highest priority of the others.
-
-        Only of those that may enter a logarithm is taken, and these become few. ``draws`` are
-        used up.
-        """
-        n = len(draws)
-        if n <= self.size - len(self):
-            return np.arange(n), draws, -np.inf
-        if len(self) == self.size:
-            # a little below what decides, so that rounding does not
-            border = math.exp(-math.exp(-float(self.priority.min()))) * (1.0 - 1e-9)
-        else:  # about twice as many as there are places
-            border = 1.0 - 2.0 * self.size / n
-        may = np.flatnonzero(draws > border)
-        if len(self) < self.size >= len(may):  # as there would be, if half of them came
-            return np.arange(n), draws, -np.inf
-        found = draws[may]
-        draws[may] = np.finfo(float).tiny
-        return may, found, float(gumbel(draws.max()))
-
     def held(self) -> tuple[Array, ...]:
-        """What is kept of the rows that are in, each in one piece."""
-        logs = [getattr(self, name) for name in self.LOGS]
+        """What is kept of the rows of the sample, each in one piece."""
         if len(self.rows) == 1 and int(self.rows[0].shape[0]) == len(self):  # no dead row
-            return tuple(log[0] for log in logs)
+            return tuple(getattr(self, name)[0] for name in self.LOGS)
         # Piece by piece: dead rows are not copied.
-        alive = [(k, index) for k, index in enumerate(self.alive()) if len(index)]
-        return tuple(gathered([(log[k], index) for k, index in alive]) for log in logs)
-
-    def alive(self) -> list[np.ndarray]:
-        """Which rows of each piece of the log are in."""
         edges = np.cumsum([0, *(int(piece.shape[0]) for piece in self.rows)])
-        ends = np.searchsorted(self.position, edges)  # positions rise
-        return [self.position[a:b] - edges[k] for k, (a, b) in enumerate(pairwise(ends))]
-
-    def tidied(self) -> Self:
-        """The same sample with a log not much longer than it is, and of few pieces.
-
-        A piece that has lost a third of its rows is cut to those that are in, and of too many
-        pieces neighbours that are short become one.
-        """
-        length = sum(int(piece.shape[0]) for piece in self.rows)
-        many = len(self.rows) > MOST_PIECES
-        if not many and 2 * length <= 3 * self.size:
-            return self
-        alive, short = self.alive(), self.size // SHORT if many else 0
-        runs: list[list[int]] = []
-        for k, index in enumerate(alive):
-            if runs and max(len(index), len(alive[runs[-1][-1]])) < short:
-                runs[-1].append(k)
-            elif len(index):
-                runs.append([k])
-        logs: dict[str, Any] = {name: [] for name in self.LOGS}
-        position, length = [], 0
-        for run in runs:
-            index, n = alive[run[0]], int(self.rows[run[0]].shape[0])
-            stays = len(run) == 1 and 3 * len(index) > 2 * n
-            if not stays:
-                n = sum(len(alive[k]) for k in run)
-                index = np.arange(n)
-            for name, pieces in logs.items():
-                log = getattr(self, name)
-                pieces.append(log[run[0]] if stays else gathered([(log[k], alive[k]) for k in run]))
-            position.append(length + index)
-            length += n
-        logs = {name: tuple(pieces) for name, pieces in logs.items()}
-        return replace(self, **logs, position=np.concatenate(position))
+        ends = np.searchsorted(self.position, edges)
+        alive = [
+            (k, self.position[a:b] - edges[k]) for k, (a, b) in enumerate(pairwise(ends)) if b > a
+        ]
+        return tuple(
+            gathered([(getattr(self, name)[k], index) for k, index in alive]) for name in self.LOGS
+        )
 
     def compact(self) -> Self:
         """The same sample without dead rows, in one piece."""
@@ -266,24 +176,21 @@ class UniformSample:
         # Both streams end now, and rows are counted on from the sum of both.
         self, other = self.later(other.now), other.later(self.now)
         priority = np.concatenate([self.priority, other.priority])
-        kept = highest(priority, self.size)
-        dropped = float(np.delete(priority, kept).max(initial=-np.inf))
+        kept, dropped = largest(priority, self.size)
         log_weight = None
         if self.log_weight is not None or other.log_weight is not None:
             log_weight = np.concatenate(
                 [np.zeros(len(r)) if r.log_weight is None else r.log_weight for r in (self, other)]
             )[kept]
         logs: dict[str, Any] = {
-            name: (take_rows(concatenate_rows(list(both)), kept),)
-            for name, both in zip(
-                self.LOGS, zip(self.held(), other.held(), strict=True), strict=True
-            )
+            name: (take_rows(concatenate_rows([ours, theirs]), np.flatnonzero(kept)),)
+            for name, ours, theirs in zip(self.LOGS, self.held(), other.held(), strict=True)
         }
         return replace(
             self,
             **logs,
             priority=priority[kept],
-            position=np.arange(len(kept)),
+            position=np.arange(int(kept.sum())),
             log_weight=log_weight,
             threshold=max(self.threshold, other.threshold, dropped),
         )
@@ -313,6 +220,21 @@ class UniformSample:
         return weights / weights.mean()
 
 
+def log_weights(blocks: Sequence[tuple[Any, ...]], clock: Clock) -> np.ndarray | None:
+    """Log weights of the rows of blocks, without forgetting of the later ones; None: all zero."""
+    given = any(block[-1] is not None for block in blocks)
+    if not given and clock.log_forgetting == 0.0:
+        return None
+    lengths = [int(block[0].shape[0]) for block in blocks]
+    weights = [
+        np.ones(n) if block[-1] is None else block[-1]
+        for block, n in zip(blocks, lengths, strict=True)
+    ]
+    return np.log(np.concatenate(weights)) - (
+        (clock.row + np.arange(sum(lengths))) * clock.log_forgetting
+    )
+
+
 def gumbel(draws: Any) -> Any:
     """Gumbel's noise, from numbers in (0, 1)."""
     return -np.log(-np.log(draws))
@@ -320,8 +242,10 @@ def gumbel(draws: Any) -> Any:
 
 def largest(values: np.ndarray, count: int) -> tuple[np.ndarray, float]:
     """Which values are the ``count`` largest, and the best of the others."""
-    others = np.argpartition(values, -count)[:-count]
     kept = np.ones(len(values), dtype=bool)
+    if len(values) <= count:
+        return kept, -np.inf
+    others = np.argpartition(values, -count)[:-count]
     kept[others] = False
     return kept, float(values[others].max())
 

@@ -115,12 +115,11 @@ class PaperMethod(StreamingKernelPCA):
         return state is not None and most is not None and len(state.basis.span.points) >= most
 
     def _tell_if_full(self, before: bool) -> None:
-        if self._is_full() and not before and getattr(self, "exchange", None) is None:
+        if self._is_full() and not before:
             warnings.warn(
                 f"{type(self).__name__}: the dictionary has max_points={self.max_points} points "
-                "now and takes no more: rows far from all of them are missed. Give more max_points,"
-                " a threshold that admits fewer rows, or exchange=1000, which lets points go that "
-                "the last thousand rows did not need.",
+                "now and takes no more: rows far from all of them are missed. Give more max_points "
+                "or a threshold that admits fewer rows.",
                 RuntimeWarning,
                 stacklevel=3,
             )

@@ -28,7 +28,7 @@ from kernelstream.arrays.namespaces import Array, as_dense, take_rows, to_float6
 from kernelstream.kernels import Kernel
 from kernelstream.landmarks.nystroem import factorise
 from kernelstream.landmarks.optimized.kmeans import kmeans
-from kernelstream.landmarks.optimized.polish import EVALUATIONS, STEPS, Sampled, polish
+from kernelstream.landmarks.optimized.polish import STEPS, Sampled, polish
 from kernelstream.stream.components import NO_VARIANCE
 from kernelstream.stream.gram import exact_components, exact_variances
 
@@ -176,7 +176,7 @@ def enough_points(kernel: Kernel, X: Array, r: int, rng: np.random.Generator) ->
     while m < len(rows):
         sampled = Sampled.of(kernel, rows, None, rng)
         points = kmeans(sampled.seen, m, STEPS, rng)
-        points = polish(kernel, points, sampled, r, EVALUATIONS)
+        points = polish(kernel, points, sampled, r)
         span = factorise(kernel, sampled.beside(points))
         Z = to_host(to_float64(span.coordinates(kernel, sampled.rows)))
         held = np.linalg.eigvalsh(np.atleast_2d(np.cov(Z.T, bias=True)))[::-1]

@@ -107,13 +107,8 @@ def with_sampled_landmarks(stream: Stream, rows: Rows) -> Stream | None:
     clock, faded = forget(chain.tracker.forgetting, rows, chain.seed, 0)
     empty = UniformSample(chain.basis.start_rows(of_all=True))
     sample = empty.offer_all((rows.X,), faded, clock)
-    drawn = Rows(sample.held()[0], sample.stands_for()).canonical()
-    stream = stream.decide(drawn, rows)
-    sample = sample.with_rows(stream.prepared(drawn.X))
-    state = stream.chain.begin(sample.rows[0], drawn.weights, sample, n)
-    if stream.chain.basis.admits(state.basis) and len(sample) < n:
-        return None
-    return stream.with_state(state).without_signs()
+    begun = stream.start_from(sample, n, rows)
+    return None if chain.basis.admits(begun.begun.basis) and len(sample) < n else begun
 
 
 def begin_first_pass(stream: Stream) -> Stream:

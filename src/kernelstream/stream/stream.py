@@ -47,6 +47,7 @@ from kernelstream.certificates.evaluation import EvaluatedModel
 from kernelstream.kernels.rounding import moved_in_float32
 from kernelstream.landmarks.fixed import FixedState, Landmarks
 from kernelstream.landmarks.nystroem import finite
+from kernelstream.landmarks.sample import UniformSample
 from kernelstream.serialization import stored
 from kernelstream.serialization.part import Value
 from kernelstream.stream import fit, inverse
@@ -55,7 +56,7 @@ from kernelstream.stream.components import Components, Learned
 from kernelstream.stream.imputation import Imputation
 from kernelstream.stream.merge import add_states, merge
 from kernelstream.stream.robust import typical
-from kernelstream.stream.scaling import START_ROWS, Automatic, ColumnMoments, Scaling, require_dense
+from kernelstream.stream.scaling import START_ROWS, Automatic, Scaling, require_dense
 from kernelstream.stream.state import MOST_OF_A_ROW, Buffer, Rows, State
 from kernelstream.stream.step import Chain, overflowing
 
@@ -348,12 +349,20 @@ class Stream(Value):
             raise ValueError(hidden)
         return replace(stream, learned=Learned(chain, stream.state))
 
-    def begin(self, first: Rows) -> Stream:
+    def start_from(
+        self, sample: UniformSample, n_rows: int, all_rows: Rows | None = None
+    ) -> Stream:
+        """Decide the same from a uniform sample of ``n_rows`` rows, which are not learned yet."""
+        drawn = Rows(sample.held()[0], sample.stands_for()).canonical()
+        return self.decide(drawn, all_rows).begin(drawn, sample, n_rows).without_signs()
+
+    def begin(self, first: Rows, sample: UniformSample | None = None, n_rows: int = 0) -> Stream:
         """The stream with landmarks for the first rows, in the units of the kernel."""
-        chain = self.chain
+        chain, X = self.chain, self.prepared(first.X)
         if isinstance(chain.basis, Landmarks):  # given landmarks are in the units of the data
             chain = replace(chain, basis=chain.basis.in_units(self.scaled))
-        return self.with_state(chain.begin(self.prepared(first.X), first.weights))
+        sample = None if sample is None else sample.with_rows(X)
+        return self.with_state(chain.begin(X, first.weights, sample, n_rows))
 
     def fold(self, rows: Rows, frozen: bool = False, size: int = 0) -> Stream:
         """Learn rows in blocks of a size (0: that of the stream); the last one may be short."""
@@ -385,10 +394,6 @@ class Stream(Value):
         return self.with_state(state)
 
     # -- rows in parts
-
-    def column_moments(self, rows: Rows) -> ColumnMoments | None:
-        """What a scaling measures of some rows; None without one. Those of two parts are pooled."""
-        return None if self.scaling is None else ColumnMoments.of(rows)
 
     def for_sums(self) -> Stream:
         """The stream with its landmarks fixed and without its sums and buffered rows.

@@ -219,23 +219,14 @@ def test_distance_at_of_matern_kernel_is_a_lower_bound(nu: float, value: float) 
     assert kernel([[0.0]], [[distance]])[0, 0] >= value
 
 
-def test_a_full_dictionary_is_said_once_and_moves_where_that_is_wanted() -> None:
-    """A stream that wanders: points of places that it left are exchanged for new ones."""
+def test_a_full_dictionary_warns_once() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3000, 2)) * 0.5 + np.linspace(0, 12, 3000)[:, None]
-    settings: dict[str, Any] = {"gamma": 1.0, "nu": 0.2, "max_points": 25}
-    still = OnlineKernelPCA(2, **settings)
-    with pytest.warns(RuntimeWarning, match=r"max_points=25 points now.*exchange=1000"):
-        still.partial_fit(X[:1500])
+    model = OnlineKernelPCA(2, gamma=1.0, nu=0.2, max_points=25)
+    with pytest.warns(RuntimeWarning, match="max_points=25 points now"):
+        model.partial_fit(X[:1500])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        still.partial_fit(X[1500:])
-        moving = OnlineKernelPCA(2, exchange=200, **settings).partial_fit(X)
-    late = X[-300:]
-    assert len(still.basis_points_) == len(moving.basis_points_) == 25
-    assert still.reconstruction_error(late).mean() > 0.9
-    D = moving.basis_points_
-    missed = 1 - np.einsum(
-        "ij,ij->i", (k := moving.kernel_(late, D)), np.linalg.solve(moving.kernel_(D), k.T).T
-    )
-    assert missed.mean() < 0.2
+        model.partial_fit(X[1500:])
+    assert len(model.basis_points_) == 25
+    assert model.reconstruction_error(X[-300:]).mean() > 0.9

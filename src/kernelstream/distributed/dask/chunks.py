@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import dask
@@ -13,7 +13,7 @@ from dask.delayed import Delayed, delayed
 from distributed import Client
 
 from kernelstream.distributed.dask.graph import computed, tree
-from kernelstream.distributed.dask.worker import naming
+from kernelstream.distributed.dask.worker import Holding, naming
 from kernelstream.estimators import KernelEstimator
 from kernelstream.regression import StreamingKernelClassifier, StreamingKernelRidge
 from kernelstream.regression.base import OnePassRidge, targets_of
@@ -33,6 +33,7 @@ class Chunks:
     meta: Any
     word: str
     dtype: Any
+    holding: Holding | None = None  # of a detector: which rows are not learned
 
     @property
     def n_targets(self) -> int | None:
@@ -44,7 +45,7 @@ class Chunks:
     def each(
         self, function: Callable[..., Any], model: Any, targets: bool = False, **options: Any
     ) -> list[Delayed]:
-        """One task a chunk: ``function(model, chunk's number, name, rows, weights, …)``.
+        """One task for each chunk: ``function(model, chunk's number, rows, weights, …)``.
 
         As blocks of an array, so that Dask fuses each with the making of its chunk: chunks then
         live inside one task, are never moved to another worker, and never wait for one.
@@ -59,7 +60,7 @@ class Chunks:
             function=function,
             model=model,
             encoder=_encoder(self.learner) if "y" in present else None,
-            options=options,
+            options={"holding": self.holding, **options},
             word=self.word,
             chunks=((1,) * self.rows.numblocks[0], (1,)),
             meta=np.empty((0, 0), dtype=object),
@@ -67,36 +68,11 @@ class Chunks:
         )
         return list(results.to_delayed().ravel())
 
-    def with_weights(self, function: Callable[[int, int, Any], np.ndarray]) -> Chunks:
-        """The same rows with other weights: ``function(chunk's number, n, weights)``."""
-        given = () if self.weights is None else (self.weights,)
-        weights = da.map_blocks(
-            _new_weights,
-            self.rows,
-            *given,
-            function=function,
-            chunks=(self.rows.chunks[0], (1,)),
-            dtype=np.float64,
-            meta=np.empty((0, 1)),
-        )
-        return replace(self, weights=weights)
-
     def labels(self, client: Client | None) -> np.ndarray:
         """All labels that the chunks have, sorted; the targets alone are read."""
         assert self.targets is not None
         found = [delayed(np.unique)(block) for block in self.targets.to_delayed().ravel()]
         return computed(tree(_labels_together, found), client)
-
-
-def _new_weights(
-    block: Any,
-    *weights: np.ndarray,
-    function: Callable[[int, int, Any], np.ndarray],
-    block_info: Any = None,
-) -> np.ndarray:
-    number = block_info[0]["chunk-location"][0]
-    given = weights[0][:, 0] if weights else None
-    return function(number, block.shape[0], given)[:, None]
 
 
 def _labels_together(labels: list[np.ndarray]) -> np.ndarray:
@@ -190,12 +166,11 @@ def _of_chunk(
     word: str,
     block_info: Any = None,
 ) -> Any:
-    """``function`` of a chunk, with the chunk's number and a name for errors."""
+    """``function`` of a chunk; errors name the chunk."""
     number = block_info[0]["chunk-location"][0]
-    name = chunk_name(word, block_info)
     given = dict(zip(beside, arrays, strict=True))
     weights = given["weights"][:, 0] if "weights" in given else None
-    with naming(name):
+    with naming(chunk_name(word, block_info)):
         for what, values in given.items():  # also of a chunk without rows: y may have some
             if values.shape[0] != block.shape[0]:
                 raise ValueError(
@@ -204,7 +179,7 @@ def _of_chunk(
                 )
         if "y" in given and encoder is not None and block.shape[0]:
             options = {**options, "targets": _numbers(encoder, given["y"])}
-    return function(model, number, name, block, weights, **options)
+        return function(model, number, block, weights, **options)
 
 
 def _encoder(learner: OnePassRidge | None) -> OnePassRidge | None:

@@ -12,7 +12,7 @@ from dask.delayed import Delayed, delayed
 from dask.sizeof import sizeof
 from distributed import Client, futures_of
 
-from kernelstream.distributed.dask.worker import ChunkSample
+from kernelstream import landmarks
 from kernelstream.stream import State, Stream
 
 FAN_IN = 8  # results that one task of a tree takes together
@@ -55,7 +55,7 @@ def quiet() -> Iterator[None]:
         yield
 
 
-@sizeof.register((Stream, State, ChunkSample))
+@sizeof.register((Stream, State, landmarks.UniformSample))
 def _n_bytes(value: Any) -> int:
     """What a result weighs: Dask places, moves and spills by it, and would take 56 bytes."""
     if is_dataclass(value):

@@ -10,7 +10,6 @@ from dask.delayed import Delayed, delayed
 from distributed import Client
 from sklearn.utils.validation import validate_data
 
-from kernelstream import landmarks
 from kernelstream.anomaly import KernelNovelty
 from kernelstream.anomaly.novelty.estimator import held_back_of
 from kernelstream.anomaly.novelty.estimator import hold as hold_both
@@ -19,31 +18,22 @@ from kernelstream.distributed.dask.graph import computed, held, quiet, sent_once
 from kernelstream.distributed.dask.worker import (
     Holding,
     add_sums,
-    chosen_rows,
-    decide,
-    end_first_pass,
-    end_second_pass,
-    is_chosen_once,
+    choose_landmarks,
+    finish,
+    hold_out,
     join_held,
     join_samples,
-    learn,
-    merge_all,
     require_parallel,
     require_rows,
     sample,
-    stays,
     sum_chunk,
     without_sums,
 )
 from kernelstream.estimators import KernelEstimator
 from kernelstream.regression import StreamingKernelClassifier
-from kernelstream.regression.base import (
-    OnePassRidge,
-    require_same_columns,
-    with_moving_points,
-)
+from kernelstream.regression.base import require_same_columns
 from kernelstream.regression.classifier import announce_classes, set_classes
-from kernelstream.stream import HeldBack, Stream
+from kernelstream.stream import HeldBack, Rows, Stream
 
 Fitted = TypeVar("Fitted", bound=KernelEstimator)
 
@@ -53,7 +43,6 @@ def fit(
     X: Any,
     y: Any = None,
     client: Client | None = None,
-    passes: int = 2,
     sample_weight: Any = None,
 ) -> Fitted:
     """Learn from all chunks, forgetting what was learned before.
@@ -61,8 +50,7 @@ def fit(
     Parameters
     ----------
     model : StreamingKernelPCA, KernelNovelty, StreamingKernelRidge or StreamingKernelClassifier
-        With a tracker and a basis that can be merged (the defaults can). Refinements of centroids
-        are left out, with a warning.
+        With fixed or optimized landmarks and a tracker that can be merged (the defaults are).
     X : Dask array of shape (n, d), or Dask dataframe
         Row chunks of any size, known or not; empty ones are skipped. Column chunks are joined.
     y : Dask array, series or dataframe of shape (n,) or (n, t), or array
@@ -70,10 +58,6 @@ def fit(
         sizes are known, y is cut anew to fit). Nothing otherwise.
     client : distributed.Client, optional
         None is the current client if there is one, else Dask's default scheduler.
-    passes : 1 or 2
-        1 is the tree of merged models alone. 2 passes over the rows again in the final basis: as
-        accurate as ``model.fit`` on one machine. A weak ridge needs 2: it notices moments that
-        were carried into another basis.
     sample_weight : Dask array or series of shape (n,), or array, optional
         Non-negative weights, in chunks like those of X.
 
@@ -92,14 +76,12 @@ def fit(
     >>> kernelstream.distributed.dask.fit(model, X).n_samples_seen_
     5000
     """
-    if passes not in (1, 2):
-        raise ValueError(f"passes must be 1 or 2, got {passes!r}.")
     _require_known(model)
     with model.transaction() as draft, quiet():
         chunks = chunks_of(draft, X, y, sample_weight)
         if isinstance(draft, StreamingKernelClassifier):
             set_classes(draft, chunks.labels(client))
-        _fit(draft, chunks, client, passes)
+        _fit(draft, chunks, client)
     model.report_progress()
     return model
 
@@ -112,11 +94,10 @@ def partial_fit(
     sample_weight: Any = None,
     classes: Any = None,
 ) -> Fitted:
-    """Go on learning from the next chunks, in one pass.
+    """Learn the next chunks in addition.
 
-    The chunks become one model, which is merged with what was learned before; where the points of
-    the basis stay, their sums are added. The first call of a regression passes twice: its points
-    stay from then on.
+    Where landmarks are fixed, the sums of the chunks are added to those of the model. Otherwise the
+    chunks become a model of their own, as in :func:`fit`, and the two are merged.
 
     Parameters
     ----------
@@ -152,15 +133,14 @@ def partial_fit(
     6000
     """
     _require_known(model)
-    regression = isinstance(model, OnePassRidge)
     with model.transaction() as draft, quiet():
         chunks = chunks_of(draft, X, y, sample_weight)
         if isinstance(draft, StreamingKernelClassifier):
             announce_classes(draft, classes)
         if not draft.__sklearn_is_fitted__():
-            _fit(draft, chunks, client, 2 if regression else 1)
+            _fit(draft, chunks, client)
         else:
-            _go_on(draft, chunks, client)
+            _learn_more(draft, chunks, client)
     model.report_progress()
     return model
 
@@ -174,26 +154,33 @@ def _require_known(model: Any) -> None:
         )
 
 
-def _fit(model: KernelEstimator, chunks: Chunks, client: Client | None, passes: int) -> None:
+def _fit(model: KernelEstimator, chunks: Chunks, client: Client | None) -> None:
     validate_data(model, chunks.meta, reset=True, skip_check_array=True)
-    begun = looking = model.new_stream(np.empty((0, model.n_features_in_), chunks.dtype))
+    begun = model.new_stream(np.empty((0, model.n_features_in_), chunks.dtype))
     require_parallel(begun)
     apart = None
     if isinstance(model, KernelNovelty):
         apart, chunks = _hold_back(begun, chunks, client)
-    if isinstance(model, OnePassRidge):
-        looking = with_moving_points(model, begun, True)
-    # `shared` is held to the end: should the basis be lost, Dask makes it again from this.
-    root = shared = _decide(looking, chunks, client)
-    chosen = is_chosen_once(begun.chain.basis)
-    if not chosen:
-        models = tree(merge_all, chunks.each(learn, shared, targets=passes == 1))
-        root = delayed(end_first_pass)(sent_once(begun), models, passes)
-    if passes == 2 or chosen:
-        root = held(root, client)  # the chunks of one pass are gone before the next begins
-        root = delayed(end_second_pass)(sent_once(begun), root, _statistics(root, chunks))
-    learned = computed(root, client)
-    hold(model, learned.with_chain(basis=begun.chain.basis), apart)
+    hold(model, _learned(begun, chunks, client), apart)
+
+
+def _learned(begun: Stream, chunks: Chunks, client: Client | None, n_before: int = 0) -> Stream:
+    """A stream without rows after all chunks: landmarks for a sample of them, then their sums."""
+    if begun.start_rows == 1:  # nothing to decide: only width and type of the rows matter
+        blank = Rows(np.zeros((1, begun.n_features), dtype=begun.dtype))
+        root = sent_once(begun.start(blank).without_signs())
+    else:
+        shared = sent_once(begun)
+        samples = chunks.each(sample, shared, n_before=n_before)
+        # The chunks of one pass are released before the next pass begins.
+        root = held(delayed(choose_landmarks)(shared, tree(join_samples, samples)), client)
+    return computed(delayed(finish)(root, _sums(root, chunks)), client)
+
+
+def _sums(root: Delayed, chunks: Chunks) -> Delayed:
+    """The sums of all chunks with the landmarks of the model ``root``, as one task."""
+    reader = delayed(without_sums)(root)
+    return tree(add_sums, chunks.each(sum_chunk, reader, targets=True), reader)
 
 
 def hold(model: KernelEstimator, stream: Stream, apart: HeldBack | None = None) -> None:
@@ -212,48 +199,28 @@ def _hold_back(
     n = chunks.rows.shape[0]
     share = HeldBack.ROWS.share if np.isnan(n) else float(HeldBack.ROWS.of(float(n_before + n)))
     holding = Holding(stream.chain.seed, share, n_before)
-    rows = chunks.each(chosen_rows, sent_once(stream), holding=holding)
+    rows = chunks.each(hold_out, sent_once(stream), holding=holding)
     found = require_rows(computed(tree(join_held, rows), client))
-    return found, chunks.with_weights(holding.weights_to_learn)
+    return found, replace(chunks, holding=holding)
 
 
-def _go_on(model: KernelEstimator, chunks: Chunks, client: Client | None) -> None:
+def _learn_more(model: KernelEstimator, chunks: Chunks, client: Client | None) -> None:
     validate_data(model, chunks.meta, reset=False, skip_check_array=True)
     given = model.stream_
     require_parallel(given)
     if chunks.n_targets is not None:
         require_same_columns(given, chunks.n_targets)
-    before = given.caught_up
     apart = None
     if isinstance(model, KernelNovelty):
         more, chunks = _hold_back(given, chunks, client, model.n_samples_seen_)
         apart = held_back_of(model).join(more)
-    basis = before.chain.basis
-    has_begun = given.state is not None or is_chosen_once(basis)
-    if has_begun and stays(basis):
-        new = computed(_statistics(sent_once(before), chunks), client)
-        if new is not None:
-            hold(model, before.add(new), apart)
+    if given.state is None:  # its buffered rows, too few to begin with, are learned at the end
+        stream = _learned(given, chunks, client, given.n_rows)
+    elif given.chain.basis.kind == "fixed":
+        before = given.caught_up
+        stream = before.add(require_rows(computed(_sums(sent_once(before), chunks), client)))
     else:
-        empty = replace(before.with_state(None), scaling=None)
-        models = chunks.each(learn, sent_once(empty), targets=True, n_before=before.n_rows)
-        both = merge_all([before, computed(tree(merge_all, models), client)])
-        hold(model, require_rows(both), apart)
-
-
-def _decide(begun: Stream, chunks: Chunks, client: Client | None) -> Delayed:
-    """The model with all that the data decide for every chunk alike, as one task."""
-    basis, kernel = begun.chain.basis, begun.chain.kernel
-    shared = sent_once(begun)
-    given = isinstance(basis, landmarks.Landmarks) and np.ndim(basis.points) > 0
-    draws = is_chosen_once(basis) and not given
-    if kernel.fixed and begun.scaling is None and not draws:
-        return delayed(decide)(shared, None)
-    joint = tree(join_samples, chunks.each(sample, shared), begun.start_rows)
-    return held(delayed(decide)(shared, joint), client)
-
-
-def _statistics(root: Delayed, chunks: Chunks) -> Delayed:
-    """The sums of all chunks in the basis of the model ``root``, as one task."""
-    reader = delayed(without_sums)(root)
-    return tree(add_sums, chunks.each(sum_chunk, reader, targets=True), reader)
+        before = given.caught_up
+        empty = before.with_state(None)
+        stream = before.merge(_learned(empty, chunks, client, before.n_rows))
+    hold(model, stream, apart)

@@ -26,7 +26,6 @@ from kernelstream.kernels import Kernel
 from kernelstream.landmarks.nystroem import Span
 from kernelstream.landmarks.optimized.kmeans import kmeans
 from kernelstream.landmarks.optimized.polish import (
-    EVALUATIONS,
     STEPS,
     Sampled,
     captured,
@@ -60,5 +59,5 @@ def fewer_points(
         take_rows(points, np.sort(np.argsort(-use, kind="stable")[:m])),
     ]
     kept = [captured(kernel, start, held, wanted, held) for start in starts]
-    best = polish(kernel, starts[int(np.argmax(kept))], held, wanted, EVALUATIONS)
+    best = polish(kernel, starts[int(np.argmax(kept))], held, wanted)
     return cast(like(best, points), span.points.dtype)

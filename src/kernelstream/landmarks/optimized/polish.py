@@ -63,15 +63,11 @@ from kernelstream.landmarks.nystroem import (
 )
 from kernelstream.landmarks.optimized.kmeans import spread
 
-STEPS = 3  # of Lloyd's algorithm, from new seeds
-# Evaluations of the captured variance and its gradient: for a sample of all rows, and in a stream.
-EVALUATIONS = 8
-UPDATE_EVALUATIONS = 4
-MOST_DIRECTIONS = 100  # of the subspace in which points are looked for: half of the columns
-SEEN = 1800  # rows, at least, that show the directions and compare landmarks
-OVERSAMPLED = 10  # directions more on the way there (Halko, Martinsson, Tropp 2011)
-FIRST_STEPS = 3  # of subspace iteration, where there are no components of points nearby
-LEAST_GAIN = 5e-4  # share of the captured variance that a step has to add for another one
+STEPS = 3  # of Lloyd's algorithm from new seeds, and of subspace iteration without a start
+EVALUATIONS = 8  # of the captured variance and its gradient
+LEAST_GAIN = 5e-4  # fraction of the captured variance that a step has to add for another one
+MOST_DIRECTIONS = 100  # of the subspace in which landmarks are optimized: half of the columns
+OVERSAMPLED = 10  # additional directions on the way there (Halko, Martinsson, Tropp 2011)
 
 
 @dataclass(frozen=True)
@@ -124,10 +120,8 @@ class Sampled:
         p = n_directions(int(rows.shape[1])) if kernel.isotropic else None
         if p is None:
             return cls(as_dense(centred(rows)), weights, None, centre)
-        some = part_of(np.arange(int(rows.shape[0])))
-        seen = centred(take_rows(rows, some))
-        seen = seen if centre is None else in_single(seen)
-        directions = main_directions(seen, None if weights is None else weights[some], p, rng)
+        seen = centred(rows) if centre is None else in_single(centred(rows))
+        directions = main_directions(seen, weights, p, rng)
         directions = cast(directions, rows.dtype)
         if centre is None:
             whole = namespace_of(mean).concat([mean[:, None], directions], axis=1)
@@ -186,11 +180,6 @@ class Sampled:
             return points
         xp = namespace_of(points)
         return xp.concat([points, 0.0 * points[:, :1]], axis=1)
-
-
-def part_of(index: np.ndarray) -> np.ndarray:
-    """Evenly spaced rows for what does not need all of them: directions, and comparisons."""
-    return index[:: max(1, len(index) // SEEN)]
 
 
 def n_directions(d: int) -> int | None:
@@ -302,7 +291,7 @@ def leading(
 
     kept, B = min(wanted + OVERSAMPLED, int(F.shape[1])), F
     if 2 * kept <= int(F.shape[1]):
-        steps = FIRST_STEPS if start is None else 1
+        steps = STEPS if start is None else 1
         B = like(np.eye(m)[:, evenly_spaced(m, kept)], F) if steps > 1 else start
         for _ in range(steps):
             totals, images = zip(*in_threads(partial(turned, B=B), range(len(parts))), strict=True)
@@ -407,9 +396,9 @@ def slope(
     return Slope(float(xp.sum(shown.values)), gradient[:, : int(points.shape[1])], use, shown)
 
 
-def polish(kernel: Kernel, points: Array, sample: Sampled, wanted: int, evaluations: int) -> Array:
-    """Points that capture more of the sample, after at most so many looks at it (L-BFGS)."""
-    if evaluations < 1 or kernel.smoothness is not Smoothness.SMOOTH:
+def polish(kernel: Kernel, points: Array, sample: Sampled, wanted: int) -> Array:
+    """Landmarks that capture more of the sample, by L-BFGS-B from the given ones."""
+    if kernel.smoothness is not Smoothness.SMOOTH:
         return points
     try:
         first = slope(kernel, points, sample, wanted)
@@ -440,7 +429,7 @@ def polish(kernel: Kernel, points: Array, sample: Sampled, wanted: int, evaluati
     # Measured against an L-BFGS in NumPy, with 6,000 rows of MNIST (100 landmarks) and 10,000
     # normal ones (20 columns, 256 landmarks): same evaluations and values, same time within 1%,
     # no more memory. `cores` limits SciPy's own BLAS to one thread as well.
-    options = {"maxfun": evaluations, "ftol": LEAST_GAIN, "maxls": evaluations}
+    options = {"maxfun": EVALUATIONS, "ftol": LEAST_GAIN, "maxls": EVALUATIONS}
     found = scipy.optimize.minimize(
         negative_gain, start, jac=True, method="L-BFGS-B", options=options
     )

@@ -54,16 +54,9 @@ from kernelstream.landmarks.nystroem import (
     transition,
 )
 from kernelstream.landmarks.optimized.kmeans import kmeans, nearest
-from kernelstream.landmarks.optimized.polish import (
-    EVALUATIONS,
-    STEPS,
-    UPDATE_EVALUATIONS,
-    Sampled,
-    captured,
-    part_of,
-    polish,
-)
+from kernelstream.landmarks.optimized.polish import STEPS, Sampled, captured, polish
 from kernelstream.landmarks.optimized.state import (
+    GAIN,
     HELD_BACK,
     UPDATE_FACTOR,
     CentroidsState,
@@ -74,12 +67,9 @@ from kernelstream.serialization.part import check_count
 
 # The constants of the policy; docs/centroids.md has the results of other values on six streams.
 MOST_SAMPLED = 5000  # rows of the sample: 30 for each landmark up to this number, and at least 10
-GAIN = 1e-3  # fraction of the captured variance below which nothing is gained
-RISE = 1.1  # landmarks are stale when the residual is this many times the expected one
-RECENT = (
-    0.1  # a query updates stale landmarks if this fraction of the rows came since the last time
-)
-JOINS = 1e-6  # relative residual of a row that becomes a landmark while there is room
+# The fraction by which the residual has to be above the expected one before landmarks are updated
+# again, and by which the rows have to be more than at the last update before a query updates them.
+RISE = 0.1
 
 
 @stored
@@ -154,14 +144,16 @@ class Centroids(LandmarkStrategy[CentroidsState]):
         chosen = distinct_rows(X, m)
         if chosen is None:
             rng = generator(start.seed, "start")
-            evaluations = 0 if start.sample is None else EVALUATIONS
-            points = self._optimized(kernel, X, weights, m, start.wanted, evaluations, rng)
+            optimize = start.sample is not None
+            points = self._optimized(kernel, X, weights, m, start.wanted, rng, optimize=optimize)
         else:
             points = as_dense(take_rows(X, chosen))
         span = factorise(kernel, points)
         Z, energy = span.many_coordinates(kernel, X), kernel.diag(span.rows(X))
-        unit = float(np.average(to_host(energy).astype(float), weights=weights)) or 1.0
-        missed = to_host(residual_energy(energy, Z)).astype(float) / unit
+        missed = float(np.average(to_host(residual_energy(energy, Z)), weights=weights))
+        deviations = to_host(Z) - np.average(to_host(Z), axis=0, weights=weights)
+        held = float(np.average(np.vecdot(deviations, deviations), weights=weights))
+        unit = missed + held or 1.0
         sample = start.sample
         return CentroidsState(
             span=span,
@@ -172,7 +164,7 @@ class Centroids(LandmarkStrategy[CentroidsState]):
             optimized=sample is not None,
             missed=0.0,
             weight=0.0,
-            reference=float(np.average(missed, weights=weights)),
+            reference=missed / unit,
             unit=unit,
         )
 
@@ -189,10 +181,7 @@ class Centroids(LandmarkStrategy[CentroidsState]):
         clock: Clock,
     ) -> tuple[CentroidsState, Projection]:
         """Project a block while there is room for more landmarks, and learn it."""
-        block = self.project(kernel, state, X)
-        joined = self._joined(kernel, state, X, block, clock)
-        if joined is not None:
-            state, block = joined
+        state, block = self._joined(kernel, state, X, clock)
         given = None if weights is None else weights / clock.fading(len(weights))
         measured = Measured.of(X, given, weights, clock, block, scatter=False)
         return self.update(kernel, state, [measured])[0], block
@@ -226,7 +215,7 @@ class Centroids(LandmarkStrategy[CentroidsState]):
         if not clock.query:
             due = self._update_due(state)
         else:
-            due = self._is_stale(state) and state.n - state.updated_at > RECENT * state.n
+            due = self._is_stale(state) and state.n > (1.0 + RISE) * state.updated_at
         return self._update_landmarks(kernel, state, clock) if due else None
 
     def _update_due(self, state: CentroidsState) -> bool:
@@ -237,9 +226,8 @@ class Centroids(LandmarkStrategy[CentroidsState]):
 
     def _is_stale(self, state: CentroidsState) -> bool:
         """Whether the residual of the rows since the last update is above the expected one."""
-        return (
-            self.follows and state.can_gain and state.missed > RISE * state.reference * state.weight
-        )
+        expected = (1.0 + RISE) * state.reference * state.weight
+        return self.follows and state.can_gain and state.missed > expected
 
     def merge(
         self, kernel: Kernel, a: CentroidsState, b: CentroidsState, seed: int
@@ -260,7 +248,6 @@ class Centroids(LandmarkStrategy[CentroidsState]):
                 joint.stands_for(),
                 most,
                 max(a.wanted, b.wanted),
-                UPDATE_EVALUATIONS,
                 generator(seed, "merge", n),
                 [a.span.points, cast(b.span.points, a.span.points.dtype)],
             )
@@ -284,58 +271,62 @@ class Centroids(LandmarkStrategy[CentroidsState]):
     # -- how the points change
 
     def _joined(
-        self, kernel: Kernel, state: CentroidsState, X: Array, block: Projection, clock: Clock
-    ) -> tuple[CentroidsState, Projection] | None:
-        """While there are fewer points than there may be, rows that are no point yet become points.
+        self, kernel: Kernel, state: CentroidsState, X: Array, clock: Clock
+    ) -> tuple[CentroidsState, Projection]:
+        """Project a block; rows outside the span of the landmarks become landmarks.
 
         The start of the stream had few different rows: a machine at rest, or data of few values,
-        of which some come later. None where no row is missed, or there is no room.
+        of which some come later.
         """
-        missed, energy = to_host(finite(block.residual, kernel)), to_host(block.energy)
-        if not bool(np.any(missed > JOINS * energy)):
-            return None
         energies = to_host(to_float64(kernel.diag(state.span.points)))
-        span = replace(state.span, projector=state.span.factor)
+        narrow = GrowingState(replace(state.span, projector=state.span.factor), energies)
         rule = Distance(np.finfo(float).tiny, self.n_points)
-        grown, wide = rule.admit(kernel, GrowingState(span, energies), X, None, clock)
+        grown, wide = rule.admit(kernel, narrow, X, None, clock)
         if not wide.admitted or wide.Z.shape[0] < X.shape[0]:  # the factor would be strained
-            return None
+            return state, self.project(kernel, state, X)
         points, factor = grown.span.points, grown.span.factor
         span = Span.of(kernel, points, factor, kernel.gram(to_float64(points)))
-        Z = cast(wide.Z, span.projector.dtype)
-        padding = like(np.eye(grown.span.rank, state.span.rank), factor)
-        joined = replace(
-            state,
-            span=span,
-            sample=state.sample.rebase(padding),
-            carried=True,
-        )
-        return joined, replace(
+        dtype, padding = span.projector.dtype, like(np.eye(span.rank, state.span.rank), factor)
+        joined = replace(state, span=span, sample=state.sample.rebase(padding), carried=True)
+        block = replace(
             wide,
-            Z=Z,
-            energy=cast(wide.energy, Z.dtype),
-            missed=cast(wide.residual, Z.dtype),
+            Z=cast(wide.Z, dtype),
+            energy=cast(wide.energy, dtype),
+            missed=cast(wide.residual, dtype),
         )
+        return joined, block
 
     def _update_landmarks(
         self, kernel: Kernel, state: CentroidsState, clock: Clock
     ) -> tuple[CentroidsState, Array | None]:
-        """Look for points in the sample."""
-        sample = state.sample.compact()
-        state = replace(state, sample=sample, updated_at=state.n, optimized=True)
-        points = present = state.span.points
-        if sample.missed_share(kernel, state.span) > GAIN:  # more than that cannot be gained
-            points = self._optimized(
-                kernel,
-                sample.held()[0],
-                sample.stands_for(),
-                max(int(present.shape[0]), self.n_points),
-                state.wanted,
-                UPDATE_EVALUATIONS,
-                generator(clock.seed, "look", clock.row),
-                [present],
-            )
-        return self._changed(kernel, state, points)
+        """Optimize landmarks for the sample; T carries coordinates to new ones."""
+        sample, present, T = state.sample.compact(), state.span.points, None
+        points = self._optimized(
+            kernel,
+            sample.rows[0],
+            sample.stands_for(),
+            max(int(present.shape[0]), self.n_points),
+            state.wanted,
+            generator(clock.seed, "look", clock.row),
+            [present],
+        )
+        span = state.span
+        if points is not present:
+            span = factorise(kernel, points)
+            T = transition(kernel, state.span, span)
+            sample = sample.rebase(T)
+        updated = replace(
+            state,
+            span=span,
+            sample=sample,
+            updated_at=state.n,
+            optimized=True,
+            missed=0.0,
+            weight=0.0,
+            reference=sample.residual(kernel, span, state.unit),
+            carried=state.carried or T is not None,
+        )
+        return updated, T
 
     def _optimized(
         self,
@@ -344,79 +335,60 @@ class Centroids(LandmarkStrategy[CentroidsState]):
         weights: np.ndarray | None,
         m: int,
         wanted: int,
-        evaluations: int,
         rng: np.random.Generator,
         present: Sequence[Array] = (),
+        optimize: bool = True,
     ) -> Array:
-        """The best m points for some rows; those that are there unless others are better."""
+        """The best m landmarks for some rows; the present ones unless others are better."""
         n, wanted = int(rows.shape[0]), max(wanted, m // 4)
         smooth = kernel.smoothness is Smoothness.SMOOTH
-        judging = np.arange(HELD_BACK - 1, n, HELD_BACK) if present or not smooth else np.arange(0)
-        learning = np.setdiff1d(np.arange(n), judging)
-        judging = judging if len(judging) else learning  # of very few rows none is held back
+        evaluating = (
+            np.arange(HELD_BACK - 1, n, HELD_BACK) if present or not smooth else np.arange(0)
+        )
+        learning = np.setdiff1d(np.arange(n), evaluating)
+        evaluating = evaluating if len(evaluating) else learning  # few rows: none is held out
         sampled = Sampled.of(kernel, rows, weights, rng).to_look_at().take(learning)
         w = np.ones(len(learning)) if sampled.weights is None else sampled.weights
-        anew = kmeans(sampled.seen, m, STEPS, rng, w)
-        if evaluations and smooth:
-            starts = [anew, *(sampled.inside(points) for points in present)]
+        centers = kmeans(sampled.seen, m, STEPS, rng, w)
+        if optimize and smooth:
+            starts = [centers, *(sampled.inside(points) for points in present)]
+            best = centers
             if present:
-                some = sampled.take(part_of(np.arange(len(learning))))
-                value = [captured(kernel, points, some, wanted, some) for points in starts]
-                anew = starts[int(np.argmax(value))]
-            anew = polish(kernel, anew, sampled, wanted, evaluations)
-            found = [cast(sampled.lift(anew), rows.dtype)]
-        elif not kernel.takes_means:  # of codes there are none: the rows nearest to the centres
-            found = [rows_near(sampled.seen, anew, take_rows(rows, learning))]
+                half = sampled.take(np.arange(0, len(learning), 2))  # enough to compare by
+                values = [captured(kernel, points, half, wanted, half) for points in starts]
+                best = starts[int(np.argmax(values))]
+            found = [cast(sampled.lift(polish(kernel, best, sampled, wanted)), rows.dtype)]
+        elif not kernel.takes_means:  # of codes there are no means
+            found = [rows_near(sampled.seen, centers, take_rows(rows, learning))]
         elif sampled.directions is None:
-            found = [cast(sampled.lift(anew), rows.dtype)]
-        else:  # means of the rows themselves, and not of what the directions show of them
-            found = [means_of_rows(take_rows(rows, learning), w, sampled, anew)]
+            found = [cast(sampled.lift(centers), rows.dtype)]
+        else:  # of the rows themselves: the directions show a part of them only
+            found = [means_of_rows(take_rows(rows, learning), w, sampled, centers)]
         if not smooth:  # rows themselves are often better where the kernel has a kink at a point
             found.append(as_dense(take_rows(rows, learning[np.sort(pick(rng, w, m))])))
         if len(found) + len(present) == 1:
             return found[0]
         whole = Sampled(rows, weights)
-        ours, theirs = whole.take(part_of(learning)), whole.take(part_of(judging))
-        value = [captured(kernel, points, ours, wanted, theirs) for points in (*found, *present)]
-        new, old = int(np.argmax(value[: len(found)])), value[len(found) :]
-        if present and not value[new] > (1.0 + GAIN) * max(old):
+        ours, theirs = whole.take(learning[::2]), whole.take(evaluating)
+        values = [captured(kernel, points, ours, wanted, theirs) for points in (*found, *present)]
+        new, old = int(np.argmax(values[: len(found)])), values[len(found) :]
+        if present and not values[new] > (1.0 + GAIN) * max(old):
             return present[int(np.argmax(old))]
         return found[new]
 
-    def _changed(
-        self, kernel: Kernel, state: CentroidsState, points: Array
-    ) -> tuple[CentroidsState, Array | None]:
-        """The state with other points, and the matrix that carries coordinates there."""
-        span, T, sample = state.span, None, state.sample
-        if points is not span.points:
-            span = factorise(kernel, points)
-            T = transition(kernel, state.span, span)
-            sample = sample.rebase(T)
-        state = replace(
-            state,
-            span=span,
-            sample=sample,
-            missed=0.0,
-            weight=0.0,
-            reference=sample.residual(kernel, span, state.unit),
-            carried=state.carried or T is not None,
-        )
-        return state, T
-
 
 def means_of_rows(rows: Array, weights: np.ndarray, sampled: Sampled, points: Array) -> Array:
-    """Means of the rows that are nearest to points in the directions of a sample of them."""
+    """Means of the rows that are nearest to each point in the directions of a sample of them."""
     count = int(points.shape[0])
     labels, _ = nearest(sampled.seen, points)
     mass = np.bincount(labels, weights, minlength=count)
     sums = sum_by_label(rows, labels, count, weights)
     means = sums / like(np.where(mass > 0, mass, 1.0), sums)[:, None]
-    filled = like(mass > 0, sums)[:, None]
-    lifted = to_float64(sampled.lift(points))
+    filled, lifted = like(mass > 0, sums)[:, None], to_float64(sampled.lift(points))
     return cast(namespace_of(sums).where(filled, means, lifted), rows.dtype)
 
 
-def rows_near(seen: Array, centres: Array, rows: Array) -> Array:
-    """A row for each centre, the nearest one; fewer where that is the same one."""
-    apart = to_host(squared_distances(seen, cast(centres, seen.dtype)))
+def rows_near(seen: Array, centers: Array, rows: Array) -> Array:
+    """A row for each center, the nearest one; fewer where that is the same one."""
+    apart = to_host(squared_distances(seen, cast(centers, seen.dtype)))
     return as_dense(take_rows(rows, np.unique(apart.argmin(axis=0))))

@@ -115,9 +115,6 @@ class OnlineKernelPCA(PaperMethod):
         the paper has it the other way round).
     max_points : int or None
         Most points of the dictionary. When they are reached, a warning says so.
-    exchange : int or None
-        With a number of rows, a full dictionary moves with the stream: rows take the places of
-        points that the last so many rows needed least (:class:`~kernelstream.landmarks.Distance`).
     guard : bool
         Whether steps that are too long are shortened (``n_shortened_steps_`` counts them). False
         runs the paper's rule and nothing else; where it diverges, an error says so.
@@ -170,7 +167,6 @@ class OnlineKernelPCA(PaperMethod):
         eta0: float = 0.5,
         tau: float = 1000,
         max_points: int | None = 2000,
-        exchange: int | None = None,
         guard: bool = True,
         center: bool | str = True,
         preimage: Any = "auto",
@@ -183,7 +179,6 @@ class OnlineKernelPCA(PaperMethod):
         self.eta0 = eta0
         self.tau = tau
         self.max_points = max_points
-        self.exchange = exchange
         self.guard = guard
         self.center = center  # type: ignore[assignment]
         self.preimage = preimage
@@ -194,7 +189,7 @@ class OnlineKernelPCA(PaperMethod):
         rule: trackers.Tracker = Hebbian(steps, guard=self.guard)
         if self._centres_as_the_paper():
             rule = RecentredHebbian(steps, self.guard)
-        dictionary = landmarks.Distance(self.nu, self.max_points, self.exchange)
+        dictionary = landmarks.Distance(self.nu, self.max_points)
         return landmarks.resolve(dictionary), trackers.resolve(rule)
 
     def bounds(self, eigenvalues: Any = None) -> ReducedOrderBounds:

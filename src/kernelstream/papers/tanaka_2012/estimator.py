@@ -37,9 +37,6 @@ class AdaptiveKernelPCA(PaperMethod):
         k(x, d) of eq. (7). For positive kernels of unit norm both are the same.
     max_points : int or None
         Most points of the dictionary. When they are reached, a warning says so.
-    exchange : int or None
-        With a number of rows, a full dictionary moves with the stream: rows take the places of
-        points that the last so many rows needed least (:class:`~kernelstream.landmarks.Coherence`).
     method : "rls", "lms" or "subkha"
         The rule. RLS is the fastest and needs no step size.
     eta : float or Schedule
@@ -92,7 +89,6 @@ class AdaptiveKernelPCA(PaperMethod):
         delta: float = 0.95,
         coherence: str = "cosine",
         max_points: int | None = 2000,
-        exchange: int | None = None,
         method: str = "rls",
         eta: Any = 0.02,
         beta: float = 0.98,
@@ -108,7 +104,6 @@ class AdaptiveKernelPCA(PaperMethod):
         self.delta = delta
         self.coherence = coherence
         self.max_points = max_points
-        self.exchange = exchange
         self.method = method
         self.eta = eta
         self.beta = beta
@@ -132,7 +127,6 @@ class AdaptiveKernelPCA(PaperMethod):
             self.delta,
             self.max_points,
             self.n_components,  # type: ignore[arg-type]
-            self.exchange,
             self.coherence == "cosine",
         )
         return landmarks.resolve(dictionary), trackers.resolve(rules[self.method])
