@@ -19,11 +19,11 @@ from tests.tables.conftest import joined
 def test_images_are_flattened(tmp_path: Path) -> None:
     images = np.arange(24, dtype=np.uint8).reshape(3, 2, 4)
     np.savez(tmp_path / "images.npz", images=images, label=np.array([7, 8, 9]))
-    source = Source(tmp_path / "images.npz", keep=["label"])
+    source = Source(tmp_path / "images.npz", keep=["x1"])
     (block,) = source
     assert source.dtype == "float32" and source.image_shape == (2, 4)
     assert np.array_equal(block.X, images.reshape(3, 8))
-    assert block.carried.to_pydict() == {"label": [7, 8, 9]}
+    assert block.carried.to_pydict() == {"x1": [1, 9, 17]}
 
 
 def test_several_arrays_ask_for_a_choice(tmp_path: Path) -> None:

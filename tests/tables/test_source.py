@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import io
 import json
 import os
@@ -175,10 +176,8 @@ def test_files_that_differ(tmp_path: Path) -> None:
         (b"\x00\x01\x02", "what", "give --format"),
         (b"name\nAnna\n", "text.csv", "no column of numbers"),
         (b"\x1f\x8b\x08broken", "broken.csv.gz", "cannot be read"),
-        (b"a,b\n1,2\n", "plain.csv.gz", "plain.csv.gz cannot be read"),
-        (b"a,b\n1,2\n", "plain.csv.bz2", "plain.csv.bz2 cannot be read"),
-        (b"a,b\n1,2\n", "plain.csv.xz", "plain.csv.xz cannot be read"),
-        (b"a,b\n1,2\n", "plain.csv.zst", "plain.csv.zst cannot be read"),
+        (b"\x28\xb5\x2f\xfdbroken", "broken.csv.zst", "cannot be read"),
+        (b"a,b,a\n1,2,3\n", "twice.csv", "several columns called 'a': rename them"),
         (b"1,5;2,7\n1,6;2,8\n", "comma.csv", "no column of numbers"),
     ],
 )
@@ -186,6 +185,13 @@ def test_files_that_cannot_be_read(content: bytes, name: str, message: str, tmp_
     (tmp_path / name).write_bytes(content)
     with pytest.raises(SourceError, match=message):
         joined(Source(tmp_path / name))
+
+
+def test_a_compressed_file_is_recognized_by_its_first_bytes(tmp_path: Path) -> None:
+    (tmp_path / "packed.csv").write_bytes(gzip.compress(b"a,b\n1,2\n"))
+    (tmp_path / "plain.csv.gz").write_bytes(b"a,b\n1,2\n")
+    for name in ("packed.csv", "plain.csv.gz"):
+        assert joined(Source(tmp_path / name)).tolist() == [[1, 2]]
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
@@ -258,7 +264,7 @@ def test_a_file_that_is_cut_while_it_is_read(name: str, tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "truncated" in done.stdout
+    assert "truncated" in done.stdout or "cannot be read to its end" in done.stdout
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])

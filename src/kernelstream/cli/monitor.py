@@ -84,7 +84,7 @@ def open_feed(sources: list[str] | None, parser: LiveRows) -> Feed:
     """The rows of files, or of the standard input."""
     if sources in (None, [], ["-"]):
         parser.stream = standard_input()
-        return PipeFeed(parser.stream, parser)
+        return PipeFeed(parser)
     assert sources is not None
     return FileFeed(sources, parser)
 

@@ -88,7 +88,7 @@ def score_largest(given: ScoreArguments, screen: Screen) -> None:
     format = "ndjson" if is_shown else format_of(output, given.to)
     stored = read(given.model)
     read_options = given.source_options(given.columns, keep=given.keep)
-    source = stored.open_source(given.sources, {**read_options, "carried_as_text": True})
+    source = stored.open_source(given.sources, read_options)
     require_apart([output, given.rejects], [given.model, *(file.path for file in source.files)])
     with terminable(), RowProgress(screen, source, "rows") as bar:
         listing = Rejects(given.rejects, 0)
@@ -180,7 +180,6 @@ def apply(
     stored = open_model(given.model)
     if given.components is not None:
         use_components(stored, given.components)
-    read_options = {**read_options, "carried_as_text": format == "csv"}
     source = stored.open_source(given.sources, read_options)
     require_apart([output, given.rejects], [given.model, *(file.path for file in source.files)])
     n_invalid = 0

@@ -14,23 +14,18 @@ however often the process is killed.
 
 from __future__ import annotations
 
-import codecs
-import io
 import os
-import select
-import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import entry_points
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
-from kernelstream.tables.arrays import ArrayReader
 from kernelstream.tables.files import SCHEMES, SOURCES, SourceError, find_files
 from kernelstream.tables.formats import open_reader
-from kernelstream.tables.live import LiveRow, LiveRows, plain_lines
-from kernelstream.tables.readers import LONGEST_LINE, UNREADABLE, Batch, ReadOptions, Selection
+from kernelstream.tables.live import PATIENCE, LiveRow, LiveRows
+from kernelstream.tables.readers import UNREADABLE, Batch, ReadOptions, Selection
 
 Place = dict[str, Any]  # in a feed, ready for JSON
 
@@ -52,7 +47,7 @@ class Feed:
     """
 
     #: Seconds after which None says that nothing came.
-    PATIENCE = 0.25
+    PATIENCE = PATIENCE
     tell: Callable[[str], None] = staticmethod(drop)
 
     def rows(self) -> Iterator[LiveRow | str | None]:
@@ -81,51 +76,16 @@ class PipeFeed(Feed):
 
     Parameters
     ----------
-    stream : binary stream
-        The pipe.
     parse : LiveRows
-        What makes rows of lines.
+        The rows of the pipe.
     """
 
-    def __init__(self, stream: BinaryIO, parse: LiveRows):
-        self.stream, self.parse = stream, parse
+    def __init__(self, parse: LiveRows):
+        self.parse = parse
 
     def rows(self) -> Iterator[LiveRow | str | None]:
         """Rows as soon as their lines are complete."""
-        for line in lines_of(self.stream):
-            if line is None:
-                yield None
-                continue
-            row = self.parse.read(line)
-            if row is not None:
-                yield row
-
-
-def lines_of(stream: BinaryIO) -> Iterator[bytes | None]:
-    """Lines as they come, and None now and then where nothing comes."""
-    try:
-        number = stream.fileno()
-    except (OSError, ValueError, AttributeError):
-        number = -1
-    if number < 0 or sys.platform == "win32":  # where silence cannot be waited for
-        yield from plain_lines(stream)
-        return
-    rest, first = b"", True
-    while True:
-        if not select.select([number], [], [], Feed.PATIENCE)[0]:
-            yield None
-            continue
-        block = os.read(number, io.DEFAULT_BUFFER_SIZE)
-        if not block:
-            break
-        *lines, rest = (rest + block).split(b"\n")
-        if first and lines:
-            lines[0], first = lines[0].removeprefix(codecs.BOM_UTF8), False
-        yield from (line + b"\n" for line in lines)
-        if len(rest) > LONGEST_LINE:  # no row, whatever comes: its beginning tells
-            rest = rest[:LONGEST_LINE]
-    if rest:
-        yield rest
+        return iter(self.parse)
 
 
 class FileFeed(Feed):
@@ -162,16 +122,15 @@ class FileFeed(Feed):
         array: str | None = None,
     ):
         self.files = find_files(paths, format)
-        self.parse, self.options = parse, ReadOptions(array=array, carried_as_text=True)
+        self.parse, self.options = parse, ReadOptions(array=array)
 
     def rows(self) -> Iterator[LiveRow | str | None]:
         """Rows in the order of the files."""
         for file in self.files:
             reader = open_reader(file, self.options)
             kept = {self.parse.time_column, *self.parse.keep}
-            names = reader.columns if isinstance(reader, ArrayReader) else reader.names
             columns = Selection(
-                tuple(name for name in names if name not in kept),
+                tuple(name for name in reader.names if name not in kept),
                 carried=tuple(name for name in reader.names if name in kept),
             )
             try:
@@ -253,14 +212,11 @@ def read_settings(path: str | os.PathLike[str] | None) -> dict[str, str]:
     path = path or os.environ.get("KERNELSTREAM_SETTINGS")
     if not path:
         return {}
-    settings: dict[str, str] = {}
-    with open(path, encoding="utf-8") as lines:
-        for number, line in enumerate(lines, 1):
-            text = line.strip()
-            if not text or text.startswith("#"):
-                continue
-            name, equals, value = text.partition("=")
-            if not equals:
-                raise SourceError(f"{path}, line {number}: write name = value.")
-            settings[name.strip()] = value.strip()
-    return settings
+    with open(path, encoding="utf-8") as file:
+        lines = [line.strip() for line in file]
+    pairs = [line.partition("=") for line in lines if line and not line.startswith("#")]
+    for name, equals, _ in pairs:
+        if not equals:
+            number = lines.index(name) + 1
+            raise SourceError(f"{path}, line {number}: write name = value.")
+    return {name.strip(): value.strip() for name, _, value in pairs}

@@ -9,7 +9,7 @@ import io
 import lzma
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -33,15 +33,16 @@ FORMATS = {
     ".npy": "npy",
     ".npz": "npz",
 }
-# Compressions by suffix, with the first bytes of such a file. Brotli has none.
-COMPRESSIONS = {
-    ".gz": b"\x1f\x8b",
-    ".bz2": b"BZh",
-    ".xz": b"\xfd7zXZ",
-    ".zst": b"\x28\xb5\x2f\xfd",
-    ".lz4": b"\x04\x22\x4d\x18",
-    ".br": None,
+# The first bytes of compressed files, and what opens them. Arrow's bz2 reads a truncated file
+# without an error.
+COMPRESSIONS: dict[bytes, Callable[[Any], Any]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ": lzma.open,
+    b"\x28\xb5\x2f\xfd": lambda stored: pa.CompressedInputStream(stored, "zstd"),
+    b"\x04\x22\x4d\x18": lambda stored: pa.CompressedInputStream(stored, "lz4"),
 }
+COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".lz4")
 MAGIC = {
     b"PAR1": "parquet",
     b"ARROW1": "arrow",
@@ -88,22 +89,18 @@ class File:
         Its path.
     format : str or None
         ``"csv"`` and so on; None to infer it from the first bytes.
-    compression : str or None
-        ``".gz"`` and so on; None to infer it from the first bytes.
     """
 
     path: str
     format: str | None
-    compression: str | None = None
 
     @classmethod
     def of(cls, path: str, format: str | None) -> File:
-        """A file with the format and the compression of its name."""
-        stem, suffix = os.path.splitext(path)
-        compression = suffix.lower() if suffix.lower() in COMPRESSIONS else None
-        if compression is not None:
+        """A file with the format of its name."""
+        stem, suffix = os.path.splitext(path.lower())
+        if suffix in COMPRESSED:
             suffix = os.path.splitext(stem)[1]
-        return cls(path, format or FORMATS.get(suffix.lower()), compression)
+        return cls(path, format or FORMATS.get(suffix))
 
     @property
     def name(self) -> str:
@@ -237,7 +234,7 @@ def standard_input() -> BinaryIO:
 
 
 class ByteStream:
-    """A file or the standard input as decompressed bytes.
+    """A file or the standard input as decompressed bytes, which can be peeked at.
 
     Parameters
     ----------
@@ -253,14 +250,12 @@ class ByteStream:
             raw = getattr(stdin, "raw", stdin)
         else:
             raw = open(file.path, "rb", buffering=0)  # noqa: SIM115 (closed by the reader)
-        self.stored: Any = io.BufferedReader(cast(Any, raw), 1 << 20)
-        compression = file.compression
-        if compression is None:
-            start = self.stored.peek(8)
-            known = (c for c, magic in COMPRESSIONS.items() if magic and start.startswith(magic))
-            compression = next(known, None)
-        self.is_stored = compression is None
-        self.bytes: Any = decompressed(self.stored, compression)
+        self.stored = self.bytes = io.BufferedReader(cast(Any, raw), 1 << 20)
+        start = self.stored.peek(8)
+        for magic, decompressed in COMPRESSIONS.items():
+            if start.startswith(magic):
+                self.bytes = io.BufferedReader(decompressed(self.stored), 1 << 20)
+        self.is_stored = self.bytes is self.stored
 
     def fraction(self) -> float:
         """How much has been read, between 0 and 1, by stored bytes."""
@@ -270,22 +265,6 @@ class ByteStream:
         """Close the file."""
         self.bytes.close()
         self.stored.close()
-
-
-def decompressed(stored: Any, compression: str | None) -> Any:
-    """Stored bytes as a stream that can be peeked at.
-
-    Not Arrow's for ``.bz2``: it takes a file that ends too early for an empty one.
-    """
-    if compression is None:
-        return stored
-    openers: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-    if compression in openers:
-        opened = openers[compression](stored)
-    else:
-        codec = {".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}[compression]
-        opened = pa.CompressedInputStream(pa.PythonFile(stored, mode="r"), codec)
-    return io.BufferedReader(opened, 1 << 20)
 
 
 def guess_format(start: bytes, name: str) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import csv
-import glob
 import lzma
 import os
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
@@ -160,7 +160,6 @@ class ReadOptions:
     delimiter: str | None = None
     header: bool | None = None
     dtype: str = "auto"
-    carried_as_text: bool = False
     encoding: str | None = None
     connection: Connection = field(default_factory=Connection)
     stdin: BinaryIO | None = None
@@ -170,15 +169,6 @@ class ReadOptions:
             raise ValueError(f"on_bad_rows must be 'error' or 'skip'; got {self.on_bad_rows!r}.")
         if self.limit is not None and self.limit < 1:
             raise ValueError(f"limit must be at least 1; got {self.limit}.")
-
-    @property
-    def names(self) -> tuple[str, ...] | None:
-        """The columns that are requested by name; None if any may be read."""
-        learned = self.features or self.columns
-        if learned is None or any(glob.has_magic(name) for name in learned):
-            return None
-        weight = [] if self.weight_column is None else [self.weight_column]
-        return tuple(dict.fromkeys([*learned, *weight, *(self.keep or ())]))
 
 
 class Reader:
@@ -231,12 +221,18 @@ def rows_in_batch(n_columns: int, least: int = 64) -> int:
     return int(np.clip(BLOCK_BYTES // (8 * max(n_columns, 1)), least, MOST_ROWS))
 
 
-def require_few(n_columns: int, file: File) -> None:
-    """Raise for a table so wide that reading it would take all memory."""
-    if n_columns > MOST_COLUMNS:
+def check_names(names: Sequence[str], file: File) -> None:
+    """Raise for columns of one name, or for so many that reading them would take all memory."""
+    if len(names) > MOST_COLUMNS:
         raise SourceError(
-            f"{file.name} has {n_columns:,} columns, and a table may have {MOST_COLUMNS:,}: store "
+            f"{file.name} has {len(names):,} columns, and a table may have {MOST_COLUMNS:,}: store "
             "the numbers as an array (numpy.save), which may be wider."
+        )
+    repeated = [name for name, n in Counter(names).items() if n > 1]
+    if repeated:
+        raise SourceError(
+            f"{file.name} has several columns called {', '.join(map(repr, repeated[:8]))}: rename "
+            "them."
         )
 
 

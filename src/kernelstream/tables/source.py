@@ -131,7 +131,8 @@ class Source:
         weight_column : str
             Column with the weight of each row.
         keep : sequence of str or None
-            Columns to carry through; None for all that are not learned.
+            Columns to carry through; None for all that are not learned. Those of CSV files are
+            text.
         on_bad_rows : "error" or "skip"
             A row with an invalid value is an error that names it, or is skipped and listed in
             ``Block.bad``.
@@ -146,8 +147,6 @@ class Source:
             Of CSV files; by default inferred from the first bytes.
         dtype : "auto", "float32" or "float64"
             ``"auto"`` is float32 if that loses nothing.
-        carried_as_text : bool
-            Leave the kept columns of CSV files as they are spelled.
         connection : Connection
             For an address: users and passwords, the database, and where to continue.
         stdin : binary stream
