@@ -33,7 +33,6 @@ from kernelstream.tables import (
     is_address,
 )
 from kernelstream.tables.addresses import same_source
-from kernelstream.tables.memory import give_back
 
 
 @dataclass(frozen=True)
@@ -138,7 +137,6 @@ def finish(
     )
     job.stored.origin = {**job.stored.origin, "history": [*earlier, entry]}
     job.stored.save(job.output)
-    give_back()  # the bytes of the file
     checkpoint_path(job.output).unlink(missing_ok=True)
 
 

@@ -17,7 +17,6 @@ from kernelstream.tables.arrays import ArrayReader
 from kernelstream.tables.files import File, SourceError, find_files, standard_input
 from kernelstream.tables.formats import open_reader
 from kernelstream.tables.inference import SchemaOptions, infer_schema, matching, require
-from kernelstream.tables.memory import give_back
 from kernelstream.tables.readers import UNREADABLE, BadRow, Batch, Reader, ReadOptions, Selection
 from kernelstream.tables.sample import TableSample, sample_rows
 from kernelstream.tables.schema import (
@@ -368,7 +367,7 @@ class Source:
         if self.from_pipe:
             yield from blocks
             return
-        give_back()  # what came before a pass was of other sizes, and so is what comes after it
+        pa.default_memory_pool().release_unused()  # batches before and after have other sizes
         asked: SimpleQueue[bool] = SimpleQueue()
         answers: SimpleQueue[tuple[Block | None, BaseException | None]] = SimpleQueue()
 
@@ -396,7 +395,7 @@ class Source:
         finally:
             asked.put(False)
             reader.join(GRACE)
-            give_back()
+            pa.default_memory_pool().release_unused()
 
     def _of_file(self, index: int, skip: int) -> Iterator[Block]:
         file = self.files[index]
