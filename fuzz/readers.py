@@ -31,7 +31,6 @@ NAMES = (
     "a.feather",
     "a.arrows",
     "a.npy",
-    "a.npz",
     "a.csv.gz",
     "a",
 )
@@ -86,8 +85,6 @@ def whole(name: str, rng: np.random.Generator) -> bytes:
             stream.write_table(table)
     elif name == "a.npy":
         np.save(out, X)
-    elif name == "a.npz":
-        np.savez_compressed(out, X=X, y=np.arange(len(X)))
     elif name == "a.ndjson":
         out.write("".join(json.dumps(row) + "\n" for row in table.to_pylist()).encode())
     else:

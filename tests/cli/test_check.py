@@ -716,7 +716,7 @@ def packed(name: str) -> bytes:
         (
             "x.csv.zip",
             packed("x.csv"),
-            "x.csv.zip is an archive or a spreadsheet (with x.csv): unpack it",
+            "x.csv.zip is an archive or a spreadsheet: unpack it",
         ),
         ("x.xlsx", packed("xl/workbook.xml"), "x.xlsx is an archive or a spreadsheet"),
         ("x.csv", packed("xl/workbook.xml"), "x.csv is an archive or a spreadsheet"),

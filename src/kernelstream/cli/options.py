@@ -47,7 +47,6 @@ class InputFormat(StrEnum):
     arrow = "arrow"
     ndjson = "ndjson"
     npy = "npy"
-    npz = "npz"
 
 
 class Missing(StrEnum):
@@ -200,7 +199,6 @@ class InputOptions:
             on_bad_rows=self.on_bad_rows.value,
             limit=self.limit,
             format=None if self.format is None else self.format.value,
-            array=settings.get("array"),
             delimiter=settings.get("delimiter"),
             header=settings.get("header"),
             encoding=settings.get("encoding"),
@@ -276,7 +274,7 @@ def print_remark(text: str) -> None:
     typer.echo(text, err=True)
 
 
-READABLE = ("array", "decimal", "delimiter", "dtype", "encoding", "header", "thousands")
+READABLE = ("decimal", "delimiter", "dtype", "encoding", "header", "thousands")
 
 
 def text_settings(pairs: list[str] | None) -> dict[str, Any]:

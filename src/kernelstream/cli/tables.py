@@ -32,7 +32,7 @@ def format_of(path: Path | None, to: str | None) -> str:
     if suffixes and suffixes[-1] in _COMPRESSED:
         suffixes.pop()
     format = to or (FORMATS.get(suffixes[-1]) if suffixes else ("ndjson" if path is None else None))
-    if format is None or format == "npz":
+    if format is None:
         raise CommandError(
             USAGE,
             f"{path}: name the format with --to (parquet, csv, arrow, ndjson, npy), or with the "

@@ -1,4 +1,4 @@
-"""NumPy files (``.npy``, ``.npz``): sequential reader without memory mapping.
+"""NumPy files (``.npy``): sequential reader without memory mapping.
 
 Nothing is memory-mapped: a file that is truncated while it is read would end the process.
 """
@@ -6,10 +6,8 @@ Nothing is memory-mapped: a file that is truncated while it is read would end th
 from __future__ import annotations
 
 import math
-import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,25 +18,6 @@ from kernelstream.tables.readers import Batch, Reader, Selection, rows_in_batch
 WIDEST = 10_000_000  # numbers in a row: a batch holds one row at least
 
 
-def read_header(source: Any, name: str) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """Shape of an array, whether it is stored column by column, and the type of its numbers."""
-    try:
-        version = np.lib.format.read_magic(source)
-        read = (
-            np.lib.format.read_array_header_1_0
-            if version == (1, 0)
-            else np.lib.format.read_array_header_2_0
-        )
-        shape, by_columns, dtype = read(source)
-        if any(n < 0 for n in shape):
-            raise ValueError(f"its shape is {shape}")
-    except OSError:
-        raise
-    except Exception as problem:  # a header is Python's syntax: a broken one may raise anything
-        raise SourceError(f"{name} is not a NumPy array: {problem}") from problem
-    return shape, by_columns and len(shape) > 1, dtype
-
-
 class ArrayReader(Reader):
     """The rows of an array, read from front to back; in a file also at any place.
 
@@ -46,18 +25,30 @@ class ArrayReader(Reader):
     ----------
     file : File
         The file.
-    source : binary stream
-        The stream with the array.
-    stream : ByteStream, optional
-        The open file, if it holds nothing else. Unless it is compressed or a pipe, it can be read
-        at any place.
+    stream : ByteStream
+        The open file. Unless it is compressed or a pipe, it can be read at any place.
     """
 
-    def __init__(self, file: File, source: Any, stream: ByteStream | None = None):
-        self.file, self.source, self.stream = file, source, stream
-        self.is_file = is_file = stream is not None and stream.is_stored and not file.is_stdin
-        shape, self.by_columns, self.dtype = read_header(source, file.name)
-        if self.by_columns and not is_file:
+    stream: ByteStream
+
+    def __init__(self, file: File, stream: ByteStream):
+        self.file, self.stream = file, stream
+        self.is_file = stream.is_stored and not file.is_stdin
+        try:
+            version = np.lib.format.read_magic(stream.bytes)
+            if version == (1, 0):
+                header = np.lib.format.read_array_header_1_0(stream.bytes)
+            else:
+                header = np.lib.format.read_array_header_2_0(stream.bytes)
+            shape, by_columns, self.dtype = header
+            if any(n < 0 for n in shape):
+                raise ValueError(f"its shape is {shape}")
+        except OSError:
+            raise
+        except Exception as problem:  # a header is Python's syntax: a broken one may raise anything
+            raise SourceError(f"{file.name} is not a NumPy array: {problem}") from problem
+        self.by_columns = by_columns and len(shape) > 1
+        if self.by_columns and not self.is_file:
             raise SourceError(
                 f"{file.name} is stored column by column and cannot be streamed by rows: save it "
                 "with np.save(path, np.ascontiguousarray(array))."
@@ -76,7 +67,7 @@ class ArrayReader(Reader):
         self.names = tuple(self.columns)
         if len(shape) == 3:
             self.image_shape = shape[1], shape[2]
-        self.start = source.tell() if is_file else 0
+        self.start = stream.bytes.tell() if self.is_file else 0
         self.done = 0
 
     @property
@@ -108,11 +99,11 @@ class ArrayReader(Reader):
         return np.concatenate(pieces).reshape(*self.shape[:0:-1], n).T.reshape(n, self.width)
 
     def _seek(self, number: int) -> None:
-        self.source.seek(self.start + number * self.dtype.itemsize)
+        self.stream.bytes.seek(self.start + number * self.dtype.itemsize)
 
     def _numbers(self, n: int) -> np.ndarray:
         wanted = n * self.dtype.itemsize
-        data = self.source.read(wanted)
+        data = self.stream.bytes.read(wanted)
         if len(data) < wanted:
             raise SourceError(f"{self.file.name} is truncated.")
         return np.frombuffer(data, self.dtype)
@@ -152,41 +143,3 @@ class ArrayReader(Reader):
     def fraction(self) -> float:
         """By rows."""
         return self.done / self.n_rows
-
-    def close(self) -> None:
-        """Close the file."""
-        self.source.close()
-        super().close()
-
-
-def open_npz(file: File, name: str | None) -> ArrayReader:
-    """The array of an ``.npz`` archive that is named, or the only one that is a table."""
-    try:
-        archive = zipfile.ZipFile(file.path)
-        members = {n.removesuffix(".npy"): n for n in archive.namelist() if n.endswith(".npy")}
-        shapes = {
-            n: read_header(archive.open(member), f"{file.name}, array {n!r}")[0]
-            for n, member in members.items()
-        }
-    except (zipfile.BadZipFile, RuntimeError) as problem:
-        raise SourceError(f"{file.name} is not an archive of NumPy arrays: {problem}") from problem
-    if not members:
-        raise SourceError(
-            f"{file.name} is an archive or a spreadsheet (with "
-            f"{', '.join(archive.namelist()[:3])}): unpack it, or save it as CSV or Parquet (gzip "
-            "may pack that)."
-        )
-    tables = [n for n, shape in shapes.items() if len(shape) > 1]
-    tables = tables or [n for n, shape in shapes.items() if len(shape) == 1]
-    if name is None and len(tables) > 1:
-        listed = ", ".join(f"{n} {shape}" for n, shape in shapes.items())
-        raise SourceError(
-            f"{file.name} holds several arrays: choose one with --read array=NAME (array=...), "
-            f"{listed}."
-        )
-    if name is None and not tables:
-        raise SourceError(f"{file.name} holds no array with rows.")
-    name = name or tables[0]
-    if name not in members:
-        raise SourceError(f"{file.name} has no array {name!r}; it has {', '.join(members)}.")
-    return ArrayReader(file, archive.open(members[name]))

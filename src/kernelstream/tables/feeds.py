@@ -97,7 +97,7 @@ class FileFeed(Feed):
         Files, folders, globs.
     parse : LiveRows
         What makes rows.
-    format, array : str, optional
+    format : str, optional
         As for :class:`Source`.
 
     Examples
@@ -119,15 +119,14 @@ class FileFeed(Feed):
         paths: Sequence[str],
         parse: LiveRows,
         format: str | None = None,
-        array: str | None = None,
     ):
         self.files = find_files(paths, format)
-        self.parse, self.options = parse, ReadOptions(array=array)
+        self.parse = parse
 
     def rows(self) -> Iterator[LiveRow | str | None]:
         """Rows in the order of the files."""
         for file in self.files:
-            reader = open_reader(file, self.options)
+            reader = open_reader(file, ReadOptions())
             kept = {self.parse.time_column, *self.parse.keep}
             columns = Selection(
                 tuple(name for name in reader.names if name not in kept),

@@ -31,7 +31,6 @@ FORMATS = {
     ".jsonl": "ndjson",
     ".json": "ndjson",
     ".npy": "npy",
-    ".npz": "npz",
 }
 # The first bytes of compressed files, and what opens them. Arrow's bz2 reads a truncated file
 # without an error.
@@ -48,7 +47,6 @@ MAGIC = {
     b"ARROW1": "arrow",
     b"\xff\xff\xff\xff": "arrow",
     b"\x93NUMPY": "npy",
-    b"PK\x03\x04": "npz",
 }
 # Addresses are opened by another distribution: entry points of this group, by their scheme.
 SOURCES = "kernelstream.sources"

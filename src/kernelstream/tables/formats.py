@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernelstream.tables.arrays import ArrayReader, open_npz
+from kernelstream.tables.arrays import ArrayReader
 from kernelstream.tables.columnar import ArrowReader, ParquetReader
 from kernelstream.tables.files import ByteStream, File, SourceError, guess_format
 from kernelstream.tables.readers import UNREADABLE, Reader, ReadOptions
@@ -21,18 +21,22 @@ def open_reader(file: File, options: ReadOptions) -> Reader:
         start = stream.bytes.peek(64)[:64]
         if not start:
             raise SourceError(f"{file.name} is empty.")
-        if format is None or start.startswith(b"PK\x03\x04"):  # whatever its name is
-            format = guess_format(start, file.name)
-        if format in ("parquet", "npz"):  # whose directory is at the end of the file
+        if start.startswith(b"PK\x03\x04"):
+            raise SourceError(
+                f"{file.name} is an archive or a spreadsheet: unpack it, or save it as CSV, "
+                "Parquet or .npy (gzip may pack CSV)."
+            )
+        format = format or guess_format(start, file.name)
+        if format == "parquet":  # whose directory is at the end of the file
             if file.is_stdin or not stream.is_stored:
                 raise SourceError(
-                    f"{file.name}: {format} can only be read from a file on the disk that is not "
+                    f"{file.name}: Parquet can only be read from a file on the disk that is not "
                     "compressed as a whole; save it first, or send CSV, NDJSON or an Arrow stream."
                 )
             stream.close()
-            return ParquetReader(file) if format == "parquet" else open_npz(file, options.array)
+            return ParquetReader(file)
         if format == "npy":
-            return ArrayReader(file, stream.bytes, stream)
+            return ArrayReader(file, stream)
         if format == "arrow":
             return ArrowReader(file, stream, start)
         return (CsvReader if format == "csv" else NdjsonReader)(file, stream, options)

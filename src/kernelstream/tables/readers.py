@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import lzma
 import os
-import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +26,6 @@ UNREADABLE = (
     csv.Error,
     zlib.error,
     lzma.LZMAError,
-    zipfile.BadZipFile,
 )
 BLOCK_BYTES = 8 << 20  # of rows as float64 in one batch: memory stays bounded
 # Rows in one batch: two blocks of a stream for each core, and as many as memory is worth.
@@ -156,7 +154,6 @@ class ReadOptions:
     on_bad_rows: str = "error"
     limit: int | None = None
     format: str | None = None
-    array: str | None = None
     delimiter: str | None = None
     header: bool | None = None
     dtype: str = "auto"

@@ -138,10 +138,8 @@ class Source:
         limit : int
             End after so many valid rows.
         format : str
-            ``"parquet"``, ``"csv"``, ``"arrow"``, ``"ndjson"``, ``"npy"`` or ``"npz"``, if it
-            cannot be inferred from names and first bytes.
-        array : str
-            Name of the array in ``.npz`` archives.
+            ``"parquet"``, ``"csv"``, ``"arrow"``, ``"ndjson"`` or ``"npy"``, if it cannot be
+            inferred from names and first bytes.
         delimiter, header, encoding : str, bool and str
             Of CSV files; by default inferred from the first bytes.
         dtype : "auto", "float32" or "float64"
