@@ -138,7 +138,7 @@ def test_a_quote_opens_a_cell_only_where_it_begins(tmp_path: Path) -> None:
 
 def test_a_quote_in_a_row_that_is_never_closed(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a,b\n" + "1,2\n" * 10 + '3,"4\n' + "5,6\n" * 3_000_000)
-    with pytest.raises(SourceError, match=r"longer than 4 MiB\. Is a quote not closed"):
+    with pytest.raises(SourceError, match=r"a\.csv, line 12: a quote is opened and not closed, or .* 4 MiB"):
         joined(Source(tmp_path / "a.csv", on_bad_rows="skip"))
 
 
@@ -279,10 +279,11 @@ def test_the_first_thousand_rows_decide_which_columns_hold_numbers(
 def test_a_quote_that_is_never_closed_hides_no_rows(tmp_path: Path) -> None:
     """It swallowed the rest of the file, without a word where nobody wanted its column."""
     (tmp_path / "a.csv").write_text("a,b,s\n" + "1,2,n\n" * 50 + '3,4,"n\n' + "5,6,n\n" * 49)
-    with pytest.raises(BadRowError, match=r"row 51: a quote is opened and never closed"):
-        joined(Source(tmp_path / "a.csv", columns=["a", "b"]))
-    skipping = Source(tmp_path / "a.csv", columns=["a", "b"], on_bad_rows="skip")
-    assert len(joined(skipping)) == 50
+    rows = 0
+    with pytest.raises(SourceError, match=r"a\.csv, line 52: a quote is opened and not closed"):
+        for block in Source(tmp_path / "a.csv", columns=["a", "b"], on_bad_rows="skip"):
+            rows += len(block)
+    assert rows == 50
     (tmp_path / "a.csv").write_text('a,b,s\n1,2,"n\nm"\n3,4,5" pipe\n5,6,"n"\n')
     assert joined(Source(tmp_path / "a.csv", columns=["a", "b"])).tolist() == [
         [1, 2],

@@ -89,7 +89,6 @@ class TextReader(ChunkReader):
     """A text that is split into chunks of whole rows, as UTF-8."""
 
     stream: ByteStream
-    ends_in_quote = False
 
     def __init__(self, file: File, stream: ByteStream, options: ReadOptions):
         self.file, self.stream = file, stream
@@ -118,21 +117,21 @@ class TextReader(ChunkReader):
     def chunks(self, start: bytes) -> Iterator[bytes]:
         """Chunks of whole rows, the first of them from bytes that were read already."""
         decoder = decoder_of(self.dialect.encoding)
-        piece, skip = start, self.dialect.skip
+        piece, n_lines = start, self.dialect.skip
         lines = decoder.decode(start, not start).removeprefix("\ufeff").split("\n")
-        data = "\n".join(lines[skip:]).encode()
+        data = "\n".join(lines[n_lines:]).encode()
         del start, lines
         while True:
             if not piece and not data.endswith(b"\n"):
                 data += b"\n"
             end = self.end_of_rows(data)
             chunk, rest = data[:end], data[end:]
-            if len(rest) > LONGEST_LINE:
-                rest = self.shortened(rest)
+            n_lines += chunk.count(b"\n")
             if chunk and not chunk.isspace():
                 yield chunk
+            if rest and (not piece or len(rest) > LONGEST_LINE):
+                rest = self.shortened(rest, n_lines + 1)
             if not piece:
-                self.ends_in_quote = bool(rest)
                 return
             piece = self.read(chunk_bytes())
             data = rest + decoder.decode(piece, not piece).encode()
@@ -141,8 +140,8 @@ class TextReader(ChunkReader):
         """Where the last whole row ends."""
         return data.rfind(b"\n") + 1
 
-    def shortened(self, row: bytes) -> bytes:
-        """What is kept of the beginning of a row that is too long."""
+    def shortened(self, row: bytes, line: int) -> bytes:
+        """What is kept of a row that is too long, or has no end."""
         raise NotImplementedError
 
 
@@ -165,24 +164,12 @@ class CsvReader(TextReader):
         found = self.rows.match(data) if b'"' in data else None
         return super().end_of_rows(data) if found is None else found.end()
 
-    def shortened(self, row: bytes) -> bytes:
-        """No row of CSV may be too long."""
+    def shortened(self, row: bytes, line: int) -> bytes:
+        """An error: all that follows would be in one cell."""
         raise SourceError(
-            f"{self.file.name} cannot be read to its end: a row is longer than "
-            f"{LONGEST_LINE >> 20} MiB. Is a quote not closed?"
+            f"{self.file.name}, line {line}: a quote is opened and not closed, or the row is "
+            f"longer than {LONGEST_LINE >> 20} MiB."
         )
-
-    def batches(self, columns: Selection, skip: int = 0) -> Iterator[Batch]:
-        """One batch for each chunk; at the end, an open quote is an invalid row."""
-        end = 0
-        for batch in super().batches(columns, skip):
-            end = batch.end
-            yield batch
-        if self.ends_in_quote:
-            reason = "a quote is opened and never closed, and all that follows is within it"
-            row = BadRow(self.file.name, end + 1, None, reason, "")
-            nothing = Batch.of(self.parse(b"", columns.wanted)[0])
-            yield replace(nothing, end=end + 1, invalid=(row,))
 
     def parse(self, chunk: bytes, names: list[str]) -> Parsed:
         """These columns of a chunk as text, and its rows of the wrong length."""
@@ -246,7 +233,7 @@ class NdjsonReader(TextReader):
             return super().read(size)
         return bytes(self.stream.bytes.read1(size))
 
-    def shortened(self, row: bytes) -> bytes:
+    def shortened(self, row: bytes, line: int) -> bytes:
         """The beginning of a row and a byte that no JSON has: the row is invalid."""
         return row[:LONGEST_LINE] + b"\0"
 
