@@ -141,7 +141,7 @@ def refused(name: str, content: bytes, options: dict[str, object]) -> str | None
                 for block in Source(path, **options):  # type: ignore[arg-type]
                     if not np.isfinite(block.X).all():
                         return "a block holds numbers that are not finite"
-            for _ in LiveRows(io.BytesIO(content), 2, None):
+            for _ in LiveRows(2).rows(io.BytesIO(content)):
                 pass
         except Exception as problem:
             return f"{type(problem).__name__}: {problem}"

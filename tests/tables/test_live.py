@@ -28,7 +28,7 @@ def test_live_rows_are_those_of_files(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_bytes(TEXTS[name].encode())
     source = Source(path)
-    live = list(LiveRows(io.BytesIO(path.read_bytes()), 2, source.names))
+    live = list(LiveRows(2, source.names).rows(io.BytesIO(path.read_bytes())))
     assert all(isinstance(row, LiveRow) for row in live)
     assert [row.x.tolist() for row in live] == [[1, 2], [3, 4.5]]  # type: ignore[union-attr]
     assert np.concatenate([block.X for block in source]).tolist() == [[1, 2], [3, 4.5]]
@@ -38,7 +38,7 @@ def test_live_rows_are_those_of_files(name: str, tmp_path: Path) -> None:
     ("line", "reason"),
     [
         ("{", "not a JSON object"),
-        ("7", "not a JSON object"),
+        ("7", "there is no value for 'a'"),
         ("[1]", "there is no value for 'a'"),
         ('{"a": 1, "b": true}', "column 'b': True is not a number"),
         ('{"a": 1, "b": null}', "column 'b': the value is missing or infinite"),
@@ -46,9 +46,9 @@ def test_live_rows_are_those_of_files(name: str, tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_row_is_its_reason(line: str, reason: str) -> None:
-    rows = LiveRows(io.BytesIO(f'{line}\n{{"a": 1, "b": 2}}\n'.encode()), 2, "ab", format="ndjson")
-    bad, good = rows
-    assert bad == reason and isinstance(good, LiveRow) and rows.n_good == 1
+    parse = LiveRows(2, "ab")
+    bad, good = parse.rows(io.BytesIO(f'{line}\n{{"a": 1, "b": 2}}\n'.encode()))
+    assert bad == reason and isinstance(good, LiveRow) and parse.n_good == 1
 
 
 ROWS = {"csv": "1,2\n3,4.5\n", "named": "b,a\n2,1\n4.5,3\n", "ndjson": TEXTS["x.ndjson"]}
@@ -70,7 +70,7 @@ FIRST = {
 def test_a_broken_first_line_blinds_nobody(first: str, rows: str, names: str | None) -> None:
     """A line cut by a rotation, the banner of a program: rows after it are read all the same."""
     text = (FIRST[first] + ROWS[rows]).encode(errors="surrogateescape")
-    lines = list(LiveRows(io.BytesIO(text), 2, names))
+    lines = list(LiveRows(2, names).rows(io.BytesIO(text)))
     good = [line.x.tolist() for line in lines if isinstance(line, LiveRow)]
     in_order = [[1, 2], [3, 4.5]]
     if names is None and rows == "named":  # a model without names takes them as they come
@@ -81,31 +81,32 @@ def test_a_broken_first_line_blinds_nobody(first: str, rows: str, names: str | N
 
 def test_names_of_other_columns_are_not_taken_for_a_banner() -> None:
     """Rows below another header would be judged by the wrong sensors' limits."""
-    other = LiveRows(io.BytesIO(b"p,q\n1,2\n3,4\na,b\n5,6\n"), 2, "ab")
+    other = LiveRows(2, "ab").rows(io.BytesIO(b"p,q\n1,2\n3,4\na,b\n5,6\n"))
     found = list(other)
     assert [isinstance(row, str) for row in found] == [True, True, True, False]
     assert "--read header=false" in str(found[1]) and "'p,q'" in str(found[1])
-    told = list(LiveRows(io.BytesIO(b"p,q\n1,2\n"), 2, "ab", header=False))
+    told = list(LiveRows(2, "ab", header=False).rows(io.BytesIO(b"p,q\n1,2\n")))
     assert isinstance(told[0], str) and isinstance(told[1], LiveRow)
 
 
 def test_a_header_without_the_time_column_is_none() -> None:
     text = b"a,b\nt,a,b\n7,1,2\n"
-    bad, good = LiveRows(io.BytesIO(text), 2, time_column="t")
+    bad, good = LiveRows(2, time_column="t").rows(io.BytesIO(text))
     assert isinstance(bad, str) and isinstance(good, LiveRow) and good.time == "7"
 
 
 def test_a_header_that_no_row_fits_was_none() -> None:
     """Any line of two words would do for a model without names."""
-    _, *rows = LiveRows(io.BytesIO(b"hello\nstarting; now\na,b\n1,2\n3,4.5\n"), 2)
+    text = b"hello\nstarting; now\na,b\n1,2\n3,4.5\n"
+    _, *rows = LiveRows(2).rows(io.BytesIO(text))
     assert [row.x.tolist() for row in rows] == [[1, 2], [3, 4.5]]  # type: ignore[union-attr]
 
 
 def test_an_absent_value_is_a_missing_one_where_those_are_taken() -> None:
     """A key that is not there; a row that has none of them is no row of these sensors."""
     text = '{"a": 1, "c": 5}\n{"c": 5}\n'
-    first, second = LiveRows(io.BytesIO(text.encode()), 2, "ab", takes_missing=True)
+    first, second = LiveRows(2, "ab", takes_missing=True).rows(io.BytesIO(text.encode()))
     assert isinstance(first, LiveRow) and first.x[0] == 1 and np.isnan(first.x[1])
     assert second == "there is no value for any of 'a', 'b'"
-    (row,) = LiveRows(io.BytesIO(b"a\n3\n"), 2, "ab", takes_missing=True, format="csv")
+    (row,) = LiveRows(2, "ab", takes_missing=True).rows(io.BytesIO(b"a\n3\n"))
     assert isinstance(row, LiveRow) and row.x[0] == 3 and np.isnan(row.x[1])

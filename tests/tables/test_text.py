@@ -138,7 +138,9 @@ def test_a_quote_opens_a_cell_only_where_it_begins(tmp_path: Path) -> None:
 
 def test_a_quote_in_a_row_that_is_never_closed(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a,b\n" + "1,2\n" * 10 + '3,"4\n' + "5,6\n" * 3_000_000)
-    with pytest.raises(SourceError, match=r"a\.csv, line 12: a quote is opened and not closed, or .* 4 MiB"):
+    with pytest.raises(
+        SourceError, match=r"a\.csv, line 12: a quote is opened and not closed, or .* 4 MiB"
+    ):
         joined(Source(tmp_path / "a.csv", on_bad_rows="skip"))
 
 

@@ -33,14 +33,6 @@ class OutputFormat(StrEnum):
     npy = "npy"
 
 
-class RowFormat(StrEnum):
-    """Formats of rows that are monitored."""
-
-    auto = "auto"
-    ndjson = "ndjson"
-    csv = "csv"
-
-
 class OnInvalidRow(StrEnum):
     """What an invalid row does to a monitor: a line with the error, or the end."""
 
@@ -523,7 +515,6 @@ class RowOptions:
         ),
     ] = None
     keep: opt.Keep = None
-    format: Annotated[RowFormat, typer.Option(help="Format of the rows.")] = RowFormat.auto
     read: opt.ReadSettings = None
     top: Annotated[
         int, typer.Option(min=0, metavar="N", help="Number of contributing columns to name.")

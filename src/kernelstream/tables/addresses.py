@@ -8,7 +8,6 @@ with its last message, unless ``limit`` sets the number of rows; tags have no en
 from __future__ import annotations
 
 import glob
-import io
 from collections import deque
 from collections.abc import Iterator
 from itertools import chain
@@ -35,7 +34,7 @@ class Cells(LiveRows):
     """
 
     def __init__(self, names: tuple[str, ...] | None):
-        super().__init__(io.BytesIO(), len(names or ()), names, takes_missing=True)
+        super().__init__(len(names or ()), names, takes_missing=True)
 
     def _names_enough(self, names: list[str]) -> bool:
         return True  # whatever a header says

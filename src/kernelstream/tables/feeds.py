@@ -18,7 +18,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import entry_points
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -76,16 +76,18 @@ class PipeFeed(Feed):
 
     Parameters
     ----------
+    stream : binary stream
+        The pipe.
     parse : LiveRows
-        The rows of the pipe.
+        What makes rows of lines.
     """
 
-    def __init__(self, parse: LiveRows):
-        self.parse = parse
+    def __init__(self, stream: BinaryIO, parse: LiveRows):
+        self.stream, self.parse = stream, parse
 
     def rows(self) -> Iterator[LiveRow | str | None]:
         """Rows as soon as their lines are complete."""
-        return iter(self.parse)
+        return self.parse.rows(self.stream)
 
 
 class FileFeed(Feed):
@@ -105,8 +107,7 @@ class FileFeed(Feed):
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.csv"
     >>> _ = path.write_text("t,a,b\n1,2,3\n2,,5\n3,x,6\n")
-    >>> import io
-    >>> parse = LiveRows(io.BytesIO(), 2, ["a", "b"], takes_missing=True, time_column="t")
+    >>> parse = LiveRows(2, ["a", "b"], takes_missing=True, time_column="t")
     >>> for row in FileFeed([str(path)], parse).rows():
     ...     print(row)
     LiveRow(x=array([2., 3.]), time='1', kept={})

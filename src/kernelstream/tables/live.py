@@ -65,19 +65,18 @@ def lines_of(stream: BinaryIO) -> Iterator[bytes | None]:
 
 
 class LiveRows:
-    r"""Rows of a pipe, each as soon as its line is complete; a bad one is its reason in words.
+    r"""Rows of lines of CSV or JSON, one by one; an invalid one is its reason in words.
+
+    Lines that begin with ``{`` or ``[`` are JSON.
 
     Parameters
     ----------
-    stream : binary stream
     n_features : int
         So many values make a row.
     names : sequence of str, optional
         Names of the features; without any, those of the first good row count.
     takes_missing : bool
         Whether a row may have missing values.
-    format : "auto", "ndjson" or "csv"
-        With ``"auto"``, lines that begin with ``{`` or ``[`` are JSON.
     delimiter, header : str and bool, optional
         Of CSV, as for :class:`Source`.
     time_column : str, optional
@@ -87,7 +86,8 @@ class LiveRows:
     Examples
     --------
     >>> import io
-    >>> for row in LiveRows(io.BytesIO(b"t,a,b\n7,1,2\n8,3\n"), 2, ["a", "b"], time_column="t"):
+    >>> parse = LiveRows(2, ["a", "b"], time_column="t")
+    >>> for row in parse.rows(io.BytesIO(b"t,a,b\n7,1,2\n8,3\n")):
     ...     print(row)
     LiveRow(x=array([1., 2.]), time='7', kept={})
     2 cells, but there are 3 columns
@@ -95,28 +95,31 @@ class LiveRows:
 
     def __init__(
         self,
-        stream: BinaryIO,
         n_features: int,
         names: Sequence[str] | None = None,
         *,
         takes_missing: bool = False,
-        format: str = "auto",
         delimiter: str | None = None,
         header: bool | None = None,
         time_column: str | None = None,
         keep: Sequence[str] = (),
     ):
-        self.stream, self.n_features, self.names = stream, n_features, names
-        self.takes_missing, self.format = takes_missing, format
+        self.n_features, self.names, self.takes_missing = n_features, names, takes_missing
         self.delimiter, self.header = delimiter, header
         self.time_column, self.keep = time_column, keep
         self.dialect: Dialect | None = None  # of CSV, as soon as a line shows it
         self.other_header: str | None = None  # names of other columns than the model's
-        self.saw_json = False
         self.n_good = 0
 
-    def __iter__(self) -> Iterator[LiveRow | str | None]:
-        for line in lines_of(self.stream):
+    def rows(self, stream: BinaryIO) -> Iterator[LiveRow | str | None]:
+        """Rows of a stream, each as soon as its line is complete; None where nothing comes.
+
+        Parameters
+        ----------
+        stream : binary stream
+            The stream.
+        """
+        for line in lines_of(stream):
             row = None if line is None else self.read(line)
             if row is not None or line is None:
                 yield row
@@ -139,13 +142,10 @@ class LiveRows:
             return None
         if len(line) >= LONGEST_LINE:
             return f"a line of more than {LONGEST_LINE >> 20} MiB"
-        if self.format == "ndjson" or (self.format == "auto" and text[0] in "{["):
-            return self._of_json(text)
         try:
-            row = self._of_csv(text)
+            return self._of_json(text) if text[0] in "{[" else self._of_csv(text)
         except (csv.Error, SourceError) as problem:
-            row = f"not a row of CSV: {problem}"
-        return "not a JSON object" if isinstance(row, str) and self.saw_json else row
+            return f"not a row of CSV: {problem}"
 
     def rows_of(self, table: pa.RecordBatch, named: bool = True) -> Iterator[LiveRow | str]:
         """The rows of a piece of a table; what is null is missing.
@@ -178,10 +178,7 @@ class LiveRows:
         value = parse_json(text)
         if isinstance(value, list):
             value = self.named(value)
-        if not isinstance(value, dict):
-            return "not a JSON object"
-        self.saw_json = True
-        return self.row_of(value)
+        return self.row_of(value) if isinstance(value, dict) else "not a JSON object"
 
     def _of_csv(self, text: str) -> LiveRow | str | None:
         """A line of CSV; None for a header.
