@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import glob
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -36,7 +36,7 @@ class Cells(LiveRows):
     def __init__(self, names: tuple[str, ...] | None):
         super().__init__(len(names or ()), names, takes_missing=True)
 
-    def _names_enough(self, names: list[str]) -> bool:
+    def _names_enough(self, names: Sequence[str]) -> bool:
         return True  # whatever a header says
 
     def _row(self, cells: dict[str, Any]) -> LiveRow | str:
@@ -130,10 +130,6 @@ class AddressReader(ChunkReader):
             As :meth:`place` gave it.
         """
         self.feed.commit(position)
-
-    def fraction(self) -> float:
-        """Nobody knows how much is still to come."""
-        return 0.0
 
     def close(self) -> None:
         """Let go of the other side."""

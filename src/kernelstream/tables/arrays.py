@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -75,16 +74,14 @@ class ArrayReader(Reader):
         """All columns of the array."""
         return frozenset(self.columns)
 
-    def batches(self, columns: Selection, skip: int = 0) -> Iterator[Batch]:
+    def batches(self, columns: Selection) -> Iterator[Batch]:
         """Slices of the array; what has more than two dimensions is flattened row by row."""
-        self.done = skip if self.is_file else 0
         size = rows_in_batch(self.width, least=1)
         while self.done < self.n_rows:
             rows = self._read(min(size, self.n_rows - self.done))
             self.done += len(rows)
-            if self.done > skip:
-                numbers = np.arange(self.done - len(rows) + 1, self.done + 1)
-                yield self._batch(columns, numbers, rows).after(skip)
+            numbers = np.arange(self.done - len(rows) + 1, self.done + 1)
+            yield self._batch(columns, numbers, rows)
 
     def _read(self, n: int) -> np.ndarray:
         """The next rows."""
@@ -115,13 +112,13 @@ class ArrayReader(Reader):
         return Batch(
             numbers,
             pa.RecordBatch.from_pydict(table),
-            int(numbers[-1]),
+            self.done,
             rows if features == list(range(self.width)) else rows[:, features],
         )
 
     def head(self, columns: Selection, most: int) -> Batch:
         """No rows: an array in a pipe cannot be sampled before it is read."""
-        return replace(super().head(columns, most), matrix=np.empty((0, len(columns.features))))
+        return self._batch(columns, np.zeros(0, int), np.empty((0, self.width)))
 
     def take(self, columns: Selection, places: np.ndarray) -> Batch:
         """Some rows; a file is read at their places only."""

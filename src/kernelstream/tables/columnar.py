@@ -59,21 +59,14 @@ class ParquetReader(ColumnarReader):
         super().__init__(file, self.stored.schema_arrow)
         self.done = 0
 
-    def batches(self, columns: Selection, skip: int = 0) -> Iterator[Batch]:
-        """Row groups before the position are not read at all."""
-        metadata = self.stored.metadata
-        ends = np.cumsum([metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)])
-        first = int(np.searchsorted(ends, skip, side="right"))
-        self.done = int(ends[first - 1]) if first else 0
-        for batch in self.stored.iter_batches(
-            batch_size=rows_in_batch(len(columns.wanted)),
-            row_groups=list(range(first, len(ends))),
-            columns=columns.wanted,
-            use_threads=False,
+    def batches(self, columns: Selection) -> Iterator[Batch]:
+        """Pieces of row groups."""
+        wanted = columns.wanted
+        for rows in self.stored.iter_batches(
+            batch_size=rows_in_batch(len(wanted)), columns=wanted, use_threads=False
         ):
-            self.done += batch.num_rows
-            if self.done > skip:
-                yield numbered(batch, self.done).after(skip)
+            self.done += rows.num_rows
+            yield numbered(rows, self.done)
 
     def fraction(self) -> float:
         """By rows."""
@@ -96,18 +89,17 @@ class ArrowReader(ColumnarReader):
         self.stored = pa.ipc.open_stream(pa.PythonFile(stream.bytes, mode="r"))
         super().__init__(file, self.stored.schema)
 
-    def batches(self, columns: Selection, skip: int = 0) -> Iterator[Batch]:
+    def batches(self, columns: Selection) -> Iterator[Batch]:
         """The wanted columns of stored batches, in pieces of bounded size."""
-        done, size = 0, rows_in_batch(len(columns.wanted))
+        end, size = 0, rows_in_batch(len(columns.wanted))
         for stored in self.stored:
             wanted = stored.select(columns.wanted)
             for start in range(0, wanted.num_rows, size):
-                piece = wanted.slice(start, size)
+                rows = wanted.slice(start, size)
                 # Arrow takes what is stored as it is: a damaged offset would leave the memory.
-                piece.validate(full=True)
-                done += piece.num_rows
-                if done > skip:
-                    yield numbered(piece, done).after(skip)
+                rows.validate(full=True)
+                end += rows.num_rows
+                yield numbered(rows, end)
 
 
 def numbered(rows: pa.RecordBatch, end: int) -> Batch:

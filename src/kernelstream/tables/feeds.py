@@ -14,13 +14,12 @@ however often the process is killed.
 
 from __future__ import annotations
 
+import heapq
 import os
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import entry_points
+from operator import itemgetter
 from typing import Any, BinaryIO
-
-import numpy as np
 
 from kernelstream.tables.files import SCHEMES, SOURCES, SourceError, find_files
 from kernelstream.tables.formats import open_reader
@@ -28,16 +27,6 @@ from kernelstream.tables.live import PATIENCE, LiveRow, LiveRows
 from kernelstream.tables.readers import UNREADABLE, Batch, ReadOptions, Selection
 
 Place = dict[str, Any]  # in a feed, ready for JSON
-
-
-def drop(text: str) -> None:
-    """Take a sentence about a broker that is gone, a tag that stopped, and the like.
-
-    Parameters
-    ----------
-    text : str
-        The sentence. Replace this attribute of a feed by a function that does more.
-    """
 
 
 class Feed:
@@ -48,7 +37,8 @@ class Feed:
 
     #: Seconds after which None says that nothing came.
     PATIENCE = PATIENCE
-    tell: Callable[[str], None] = staticmethod(drop)
+    #: Called with sentences: about a broker that is gone, a tag that stopped.
+    tell: Callable[[str], None] = staticmethod(lambda text: None)
 
     def rows(self) -> Iterator[LiveRow | str | None]:
         """Rows as they come; reasons for what is none; None where nothing came for a moment."""
@@ -99,8 +89,6 @@ class FileFeed(Feed):
         Files, folders, globs.
     parse : LiveRows
         What makes rows.
-    format : str, optional
-        As for :class:`Source`.
 
     Examples
     --------
@@ -115,26 +103,15 @@ class FileFeed(Feed):
     column 'a': 'x' is not a number
     """
 
-    def __init__(
-        self,
-        paths: Sequence[str],
-        parse: LiveRows,
-        format: str | None = None,
-    ):
-        self.files = find_files(paths, format)
-        self.parse = parse
+    def __init__(self, paths: Sequence[str], parse: LiveRows):
+        self.files, self.parse = find_files(paths), parse
 
     def rows(self) -> Iterator[LiveRow | str | None]:
         """Rows in the order of the files."""
         for file in self.files:
             reader = open_reader(file, ReadOptions())
-            kept = {self.parse.time_column, *self.parse.keep}
-            columns = Selection(
-                tuple(name for name in reader.names if name not in kept),
-                carried=tuple(name for name in reader.names if name in kept),
-            )
             try:
-                for batch in reader.batches(columns):
+                for batch in reader.batches(Selection(reader.names)):
                     yield from self._of_batch(batch, reader.named)
             except UNREADABLE as problem:
                 raise SourceError(f"{file.name} cannot be read to its end: {problem}") from problem
@@ -142,17 +119,15 @@ class FileFeed(Feed):
                 reader.close()
 
     def _of_batch(self, batch: Batch, named: bool) -> Iterator[LiveRow | str]:
-        if batch.matrix is not None:
-            for values in np.asarray(batch.matrix, dtype=np.float64):
-                yield self.parse.row_of(self.parse.named(values.tolist()))
-            return
-        invalid = deque(sorted(batch.invalid, key=lambda row: row.row))
+        """Valid rows and the reasons of the others, in their order."""
         rows = self.parse.rows_of(batch.table, named)
-        for number, row in zip(batch.numbers.tolist(), rows, strict=True):
-            while invalid and invalid[0].row < number:
-                yield invalid.popleft().reason
+        if batch.matrix is not None:
+            cells = batch.matrix.astype(float).tolist()
+            rows = (self.parse.row_of(self.parse.named(values)) for values in cells)
+        valid = zip(batch.numbers.tolist(), rows, strict=False)
+        others = ((row.row, row.reason) for row in batch.invalid)
+        for _, row in heapq.merge(valid, others, key=itemgetter(0)):
             yield row
-        yield from (row.reason for row in invalid)
 
 
 def open_address(

@@ -8,6 +8,7 @@ import gzip
 import io
 import lzma
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -159,17 +160,8 @@ def find_files(given: Iterable[str | os.PathLike[str]], format: str | None = Non
             files.append(File(text, format))
         elif is_address(text):
             files.append(File(text, "ndjson"))
-        elif os.path.isdir(text):
-            files += _in_folder(Path(text), format)
-        elif os.path.exists(text):
-            files.append(File.of(text, format))
-        elif glob.has_magic(text):
-            matches = sorted(p for p in glob.glob(text, recursive=True) if os.path.isfile(p))
-            if not matches:
-                raise SourceError(f"No file matches {text!r}.")
-            files += [File.of(path, format) for path in matches]
         else:
-            raise SourceError(f"There is no file or folder {text!r}.")
+            files += [File.of(path, format) for path in _paths_of(text, format)]
     if not files:
         raise SourceError("No source was given: name files, folders or globs, or - for a pipe.")
     if sum(file.is_stdin for file in files) > 1:
@@ -179,20 +171,25 @@ def find_files(given: Iterable[str | os.PathLike[str]], format: str | None = Non
     return files
 
 
-def _in_folder(folder: Path, format: str | None) -> list[File]:
-    paths = []
-    for path in folder.rglob("*"):
-        parts = path.relative_to(folder).parts
-        if path.is_file() and not any(part.startswith((".", "_")) for part in parts):
-            paths.append(path)
-    files = [File.of(str(path), format) for path in sorted(paths)]
-    files = [file for file in files if file.format is not None]
-    if not files:
+def _paths_of(text: str, format: str | None) -> list[str]:
+    """The files of a path, a folder or a glob."""
+    if os.path.exists(text) and not os.path.isdir(text):
+        return [text]
+    if not os.path.isdir(text):
+        paths = sorted(path for path in glob.glob(text, recursive=True) if os.path.isfile(path))
+        if not paths:
+            nothing = "No file matches" if glob.has_magic(text) else "There is no file or folder"
+            raise SourceError(f"{nothing} {text!r}.")
+        return paths
+    found = sorted(path for path in Path(text).rglob("*") if path.is_file())
+    shown = [p for p in found if not re.search(r"(^|/)[._]", p.relative_to(text).as_posix())]
+    paths = [str(path) for path in shown if File.of(str(path), format).format is not None]
+    if not paths:
         raise SourceError(
-            f"The folder {folder} holds no file of a known format "
-            f"({', '.join(sorted(FORMATS))}); or name the format with --format."
+            f"The folder {text} holds no file of a known format ({', '.join(sorted(FORMATS))}); "
+            "or name the format with --format."
         )
-    return files
+    return paths
 
 
 def fingerprint(files: list[File]) -> tuple[tuple[str, int, int], ...]:
@@ -214,14 +211,12 @@ def fingerprint(files: list[File]) -> tuple[tuple[str, int, int], ...]:
     >>> os.path.basename(found), n_bytes
     ('rows.csv', 3)
     """
-    entries = []
-    for file in files:
-        if file.is_passing:
-            entries.append((file.path, 0, 0))
-        else:
-            stat = os.stat(file.path)
-            entries.append((os.path.abspath(file.path), stat.st_size, stat.st_mtime_ns))
-    return tuple(entries)
+    return tuple(
+        (file.path, 0, 0)
+        if file.is_passing
+        else (os.path.abspath(file.path), file.size, os.stat(file.path).st_mtime_ns)
+        for file in files
+    )
 
 
 def standard_input() -> BinaryIO:

@@ -135,11 +135,6 @@ class Selection:
         beside = [name for name in (self.weight, self.target) if name is not None]
         return list(dict.fromkeys((*self.features, *beside, *self.carried)))
 
-    @property
-    def only_carried(self) -> list[str]:
-        """The columns that are carried through and nothing else."""
-        return [n for n in self.carried if n not in {*self.features, self.weight, self.target}]
-
 
 @dataclass(frozen=True)
 class ReadOptions:
@@ -184,13 +179,13 @@ class Reader:
         """Names of the columns that hold numbers."""
         raise NotImplementedError
 
-    def batches(self, columns: Selection, skip: int = 0) -> Iterator[Batch]:
-        """The rows after the first ``skip``, with these columns."""
+    def batches(self, columns: Selection) -> Iterator[Batch]:
+        """The rows, with these columns."""
         raise NotImplementedError
 
     def head(self, columns: Selection, most: int) -> Batch:
         """At most so many first rows, as far as they have come; they stay to be read."""
-        return Batch.of(pa.table({name: pa.array([], pa.string()) for name in columns.wanted}))
+        raise NotImplementedError
 
     def is_single(self, names: Sequence[str]) -> bool:
         """Whether float32 holds these columns exactly."""

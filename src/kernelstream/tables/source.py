@@ -407,10 +407,11 @@ class Source:
             self._first = None
         try:
             require(self.selection.wanted, reader.names, file.name)
-            for batch in reader.batches(self.selection, skip):
-                block = self._block(file, index, batch)
-                self._note(index, reader.fraction())
-                yield block
+            for batch in reader.batches(self.selection):
+                if batch.end > skip:
+                    block = self._block(file, index, batch.after(skip))
+                    self._note(index, reader.fraction())
+                    yield block
             self._note(index + 1, 0.0)
         except UNREADABLE as problem:
             raise SourceError(f"{file.name} cannot be read to its end: {problem}") from problem

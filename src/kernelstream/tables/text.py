@@ -69,20 +69,18 @@ class ChunkReader(Reader):
         head = self.head(Selection(self.names), FIRST_ROWS).table
         return frozenset(name for name in self.names if holds_numbers(head.column(name)))
 
-    def batches(self, columns: Selection, skip: int = 0) -> Iterator[Batch]:
+    def batches(self, columns: Selection) -> Iterator[Batch]:
         """One batch for each chunk."""
-        done = 0
+        end = 0
         for chunk in self.all_chunks():
             table, found = self.parse(chunk, columns.wanted)
-            start, done = done, done + table.num_rows + len(found)
-            if done > skip:
-                invalid = tuple(
-                    BadRow(self.file.name, start + row, None, reason, text)
-                    for row, (reason, text) in found.items()
-                )
-                numbers = np.delete(np.arange(start + 1, done + 1), [row - 1 for row in found])
-                batch = replace(Batch.of(table), numbers=numbers, end=done, invalid=invalid)
-                yield batch.after(skip)
+            start, end = end, end + table.num_rows + len(found)
+            numbers = np.delete(np.arange(start + 1, end + 1), [row - 1 for row in found])
+            invalid = tuple(
+                BadRow(self.file.name, start + row, None, reason, text)
+                for row, (reason, text) in found.items()
+            )
+            yield replace(Batch.of(table), numbers=numbers, end=end, invalid=invalid)
 
 
 class TextReader(ChunkReader):
@@ -126,7 +124,7 @@ class TextReader(ChunkReader):
                 data += b"\n"
             end = self.end_of_rows(data)
             chunk, rest = data[:end], data[end:]
-            n_lines += chunk.count(b"\n")
+            n_lines += int(np.sum(np.frombuffer(chunk, np.uint8) == ord("\n")))
             if chunk and not chunk.isspace():
                 yield chunk
             if rest and (not piece or len(rest) > LONGEST_LINE):
