@@ -17,6 +17,7 @@ import pyarrow.feather
 import pyarrow.parquet
 
 from kernelstream.tables import Source, SourceError
+from kernelstream.tables.feeds import PipeFeed
 from kernelstream.tables.live import LiveRows
 
 ODD = (
@@ -141,7 +142,7 @@ def refused(name: str, content: bytes, options: dict[str, object]) -> str | None
                 for block in Source(path, **options):  # type: ignore[arg-type]
                     if not np.isfinite(block.X).all():
                         return "a block holds numbers that are not finite"
-            for _ in LiveRows(2).rows(io.BytesIO(content)):
+            for _ in PipeFeed(io.BytesIO(content), LiveRows(2)).rows():
                 pass
         except Exception as problem:
             return f"{type(problem).__name__}: {problem}"

@@ -127,7 +127,9 @@ def last_block(path: Path) -> int:
     return len(list(Source(path, on_bad_rows="skip"))[-1])
 
 
-@pytest.mark.parametrize("name", ["x.csv", "x.ndjson", "x.csv.gz", "x.npy", "x.arrows"])
+@pytest.mark.parametrize(
+    "name", ["x.csv", "x.ndjson", "x.csv.gz", "x.npy", "x.arrows", "x.feather"]
+)
 def test_standard_input(name: str, tmp_path: Path, X: np.ndarray) -> None:
     WRITERS[name](tmp_path / name, X)
     source = Source("-", stdin=io.BytesIO((tmp_path / name).read_bytes()))
@@ -135,6 +137,18 @@ def test_standard_input(name: str, tmp_path: Path, X: np.ndarray) -> None:
     assert np.array_equal(joined(source), X)
     with pytest.raises(SourceError, match="only once"):
         joined(source)
+
+
+def test_rows_of_an_open_pipe_come_when_they_are_written() -> None:
+    end, beginning = os.pipe()
+    with os.fdopen(end, "rb") as stdin:
+        os.write(beginning, b'{"a": 1}\n{"a": 2}\n')
+        blocks = iter(Source("-", stdin=stdin, format="ndjson"))
+        assert next(blocks).X.tolist() == [[1], [2]]
+        os.write(beginning, b'{"a": 3}\n')
+        assert next(blocks).X.tolist() == [[3]]
+        os.close(beginning)
+        assert list(blocks) == []
 
 
 def test_parquet_through_a_pipe_says_what_to_do(tmp_path: Path, X: np.ndarray) -> None:

@@ -15,7 +15,6 @@ from kernelstream.tables.files import SourceError
 # In the order in which they are tried. A comma may be a decimal mark, and blanks may be anything.
 DELIMITERS = ";\t|, "
 FIRST_ROWS = 20  # rows that the delimiter has to split into equally many cells
-NO_ROW = ("# ", "sep=")  # beginnings of lines above the table that are skipped
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,8 @@ def infer_dialect(
     """
     encoding = infer_encoding(start, encoding)
     lines = first_lines(start, encoding)
-    no_row = [not line.strip() or line.startswith(NO_ROW) for line in lines]
+    # Above the table, empty lines, comments, and the delimiter for a spreadsheet are skipped.
+    no_row = [not line.strip() or line.startswith(("# ", "sep=")) for line in lines]
     skip = no_row.index(False) if False in no_row else 0
     first, n = first_row(lines[skip:], delimiter or DELIMITERS)
     below = [line for line in lines[skip + n :] if line.strip()][:FIRST_ROWS]

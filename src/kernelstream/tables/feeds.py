@@ -15,7 +15,10 @@ however often the process is killed.
 from __future__ import annotations
 
 import heapq
+import io
 import os
+import select
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import entry_points
 from operator import itemgetter
@@ -23,8 +26,8 @@ from typing import Any, BinaryIO
 
 from kernelstream.tables.files import SCHEMES, SOURCES, SourceError, find_files
 from kernelstream.tables.formats import open_reader
-from kernelstream.tables.live import PATIENCE, LiveRow, LiveRows
-from kernelstream.tables.readers import UNREADABLE, Batch, ReadOptions, Selection
+from kernelstream.tables.live import LiveRow, LiveRows
+from kernelstream.tables.readers import LONGEST_LINE, UNREADABLE, Batch, ReadOptions, Selection
 
 Place = dict[str, Any]  # in a feed, ready for JSON
 
@@ -36,7 +39,7 @@ class Feed:
     """
 
     #: Seconds after which None says that nothing came.
-    PATIENCE = PATIENCE
+    PATIENCE = 0.25
     #: Called with sentences: about a broker that is gone, a tag that stopped.
     tell: Callable[[str], None] = staticmethod(lambda text: None)
 
@@ -62,7 +65,7 @@ class Feed:
 
 
 class PipeFeed(Feed):
-    """Lines of a pipe; where it is silent, None.
+    r"""Lines of a pipe; where it is silent, None.
 
     Parameters
     ----------
@@ -70,6 +73,12 @@ class PipeFeed(Feed):
         The pipe.
     parse : LiveRows
         What makes rows of lines.
+
+    Examples
+    --------
+    >>> import io
+    >>> list(PipeFeed(io.BytesIO(b"a,b\n1,2\n3\n"), LiveRows(2)).rows())
+    [LiveRow(x=array([1., 2.]), time=None, kept={}), '1 cells, but there are 2 columns']
     """
 
     def __init__(self, stream: BinaryIO, parse: LiveRows):
@@ -77,7 +86,34 @@ class PipeFeed(Feed):
 
     def rows(self) -> Iterator[LiveRow | str | None]:
         """Rows as soon as their lines are complete."""
-        return self.parse.rows(self.stream)
+        for line in lines_of(self.stream):
+            row = None if line is None else self.parse.read(line)
+            if row is not None or line is None:
+                yield row
+
+
+def lines_of(stream: BinaryIO) -> Iterator[bytes | None]:
+    """Lines of a stream, each as soon as it is complete; None now and then where nothing comes.
+
+    Of a line that is too long, only the beginning is kept.
+    """
+    try:
+        can_wait = stream.fileno() >= 0 and sys.platform != "win32"
+    except (OSError, ValueError, AttributeError):
+        can_wait = False
+    rest = b""
+    while True:
+        if can_wait and not select.select([stream], [], [], Feed.PATIENCE)[0]:
+            yield None
+            continue
+        block = stream.read1(io.DEFAULT_BUFFER_SIZE)  # type: ignore[attr-defined]
+        if not block:
+            break
+        *lines, rest = (rest + block).split(b"\n")
+        yield from lines
+        rest = rest[:LONGEST_LINE]
+    if rest:
+        yield rest
 
 
 class FileFeed(Feed):

@@ -33,21 +33,14 @@ FORMATS = {
     ".json": "ndjson",
     ".npy": "npy",
 }
-# The first bytes of compressed files, and what opens them. Arrow's bz2 reads a truncated file
-# without an error.
-COMPRESSIONS: dict[bytes, Callable[[Any], Any]] = {
-    b"\x1f\x8b": gzip.open,
-    b"BZh": bz2.open,
-    b"\xfd7zXZ": lzma.open,
-    b"\x28\xb5\x2f\xfd": lambda stored: pa.CompressedInputStream(stored, "zstd"),
-    b"\x04\x22\x4d\x18": lambda stored: pa.CompressedInputStream(stored, "lz4"),
-}
-COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".lz4")
-MAGIC = {
-    b"PAR1": "parquet",
-    b"ARROW1": "arrow",
-    b"\xff\xff\xff\xff": "arrow",
-    b"\x93NUMPY": "npy",
+# Compressions by suffix: the first bytes of such a file, and what opens it. Not Arrow where the
+# standard library can: its bz2 reads a truncated file without an error, and it has no xz.
+COMPRESSIONS: dict[str, tuple[bytes, Callable[[Any], Any]]] = {
+    ".gz": (b"\x1f\x8b", gzip.open),
+    ".bz2": (b"BZh", bz2.open),
+    ".xz": (b"\xfd7zXZ", lzma.open),
+    ".zst": (b"\x28\xb5\x2f\xfd", lambda stored: pa.CompressedInputStream(stored, "zstd")),
+    ".lz4": (b"\x04\x22\x4d\x18", lambda stored: pa.CompressedInputStream(stored, "lz4")),
 }
 # Addresses are opened by another distribution: entry points of this group, by their scheme.
 SOURCES = "kernelstream.sources"
@@ -97,7 +90,7 @@ class File:
     def of(cls, path: str, format: str | None) -> File:
         """A file with the format of its name."""
         stem, suffix = os.path.splitext(path.lower())
-        if suffix in COMPRESSED:
+        if suffix in COMPRESSIONS:
             suffix = os.path.splitext(stem)[1]
         return cls(path, format or FORMATS.get(suffix))
 
@@ -245,7 +238,7 @@ class ByteStream:
             raw = open(file.path, "rb", buffering=0)  # noqa: SIM115 (closed by the reader)
         self.stored = self.bytes = io.BufferedReader(cast(Any, raw), 1 << 20)
         start = self.stored.peek(8)
-        for magic, decompressed in COMPRESSIONS.items():
+        for magic, decompressed in COMPRESSIONS.values():
             if start.startswith(magic):
                 self.bytes = io.BufferedReader(decompressed(self.stored), 1 << 20)
         self.is_stored = self.bytes is self.stored
@@ -262,8 +255,14 @@ class ByteStream:
 
 def guess_format(start: bytes, name: str) -> str:
     """The format of a stream by its first bytes."""
-    for magic, format in MAGIC.items():
-        if start.startswith(magic):
+    beginnings = {
+        b"PAR1": "parquet",
+        b"ARROW1": "arrow",
+        b"\xff\xff\xff\xff": "arrow",
+        b"\x93NUMPY": "npy",
+    }
+    for beginning, format in beginnings.items():
+        if start.startswith(beginning):
             return format
     if start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         return "ndjson"

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import csv
-import io
 import math
-import select
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +15,6 @@ from kernelstream.tables.dialect import Dialect, as_number, infer_dialect, is_nu
 from kernelstream.tables.files import SourceError
 from kernelstream.tables.readers import LONGEST_LINE
 from kernelstream.tables.text import parse_json
-
-PATIENCE = 0.25  # seconds without a row, after which None says so
 
 
 class LiveRow(NamedTuple):
@@ -38,30 +33,6 @@ class LiveRow(NamedTuple):
     x: np.ndarray
     time: Any
     kept: dict[str, Any]
-
-
-def lines_of(stream: BinaryIO) -> Iterator[bytes | None]:
-    """Lines of a stream, each as soon as it is complete; None now and then where nothing comes.
-
-    Of a line that is too long, only the beginning is kept.
-    """
-    try:
-        can_wait = stream.fileno() >= 0 and sys.platform != "win32"
-    except (OSError, ValueError, AttributeError):
-        can_wait = False
-    rest = b""
-    while True:
-        if can_wait and not select.select([stream], [], [], PATIENCE)[0]:
-            yield None
-            continue
-        block = stream.read1(io.DEFAULT_BUFFER_SIZE)  # type: ignore[attr-defined]
-        if not block:
-            break
-        *lines, rest = (rest + block).split(b"\n")
-        yield from lines
-        rest = rest[:LONGEST_LINE]
-    if rest:
-        yield rest
 
 
 class LiveRows:
@@ -85,10 +56,10 @@ class LiveRows:
 
     Examples
     --------
-    >>> import io
     >>> parse = LiveRows(2, ["a", "b"], time_column="t")
-    >>> for row in parse.rows(io.BytesIO(b"t,a,b\n7,1,2\n8,3\n")):
-    ...     print(row)
+    >>> for line in (b"t,a,b", b"7,1,2", b"8,3"):
+    ...     print(parse.read(line))
+    None
     LiveRow(x=array([1., 2.]), time='7', kept={})
     2 cells, but there are 3 columns
     """
@@ -110,19 +81,6 @@ class LiveRows:
         self.dialect: Dialect | None = None  # of CSV, as soon as a line shows it
         self.other_header: str | None = None  # names of other columns than the model's
         self.n_good = 0
-
-    def rows(self, stream: BinaryIO) -> Iterator[LiveRow | str | None]:
-        """Rows of a stream, each as soon as its line is complete; None where nothing comes.
-
-        Parameters
-        ----------
-        stream : binary stream
-            The stream.
-        """
-        for line in lines_of(stream):
-            row = None if line is None else self.read(line)
-            if row is not None or line is None:
-                yield row
 
     def read(self, line: bytes) -> LiveRow | str | None:
         """The row of a line, or of a message: its reason in words where it is none.
