@@ -30,6 +30,7 @@ CASES: dict[str, tuple[bytes, Dialect]] = {
     "aligned": (b"  a    b\n 1.5  2\n 3.5  4\n", Dialect(" ", ("a", "b"), True, 1)),
     "blanks and commas": (b"my t,p\n1 s,2\n3 s,4\n", Dialect(",", ("my t", "p"), True, 1)),
     "R's write.table": (b'"a" "b"\n"1" 1 2\n"2" 3 4\n', Dialect(" ", ("", "a", "b"), True, 1)),
+    "decimal commas between commas": (b"a,b\n1,5,2\n3,5,4\n", AB),
     "names of rows": (b"a,b\nr1,1,2\nr2,3,4\n", Dialect(",", ("", "a", "b"), True, 1)),
     "a delimiter at the end": (b"a,b\n1,2,\n3,4,\n", Dialect(",", ("a", "b", ""), True, 1)),
     "several columns without a name": (

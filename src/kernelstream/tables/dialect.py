@@ -86,8 +86,10 @@ def infer_dialect(
         names, skip = [cell.strip() for cell in cells], skip + n
         rows = [split_cells(line, delimiter) for line in below]
         if rows and all(len(row) == len(names) + 1 for row in rows):
-            # Either R did not name the column of row names, or all rows end with a delimiter.
-            names.insert(0 if any(row[-1].strip() for row in rows) else len(names), "")
+            if not any(row[-1].strip() for row in rows):
+                names.append("")  # all rows end with a delimiter
+            elif delimiter != "," or not all(is_number_like(line.split(",")[0]) for line in below):
+                names.insert(0, "")  # R leaves row names without one; but 1,5,2 may be 1.5 and 2
     else:
         names = [f"x{i}" for i in range(len(cells))]
     if names.count("") > 1:
