@@ -17,6 +17,7 @@ import pyarrow.feather
 import pyarrow.parquet
 
 from kernelstream.tables import Source, SourceError
+from kernelstream.tables.feeds import PipeFeed
 from kernelstream.tables.live import LiveRows
 
 ODD = (
@@ -31,7 +32,6 @@ NAMES = (
     "a.feather",
     "a.arrows",
     "a.npy",
-    "a.npz",
     "a.csv.gz",
     "a",
 )
@@ -86,8 +86,6 @@ def whole(name: str, rng: np.random.Generator) -> bytes:
             stream.write_table(table)
     elif name == "a.npy":
         np.save(out, X)
-    elif name == "a.npz":
-        np.savez_compressed(out, X=X, y=np.arange(len(X)))
     elif name == "a.ndjson":
         out.write("".join(json.dumps(row) + "\n" for row in table.to_pylist()).encode())
     else:
@@ -144,7 +142,7 @@ def refused(name: str, content: bytes, options: dict[str, object]) -> str | None
                 for block in Source(path, **options):  # type: ignore[arg-type]
                     if not np.isfinite(block.X).all():
                         return "a block holds numbers that are not finite"
-            for _ in LiveRows(io.BytesIO(content), 2, None):
+            for _ in PipeFeed(io.BytesIO(content), LiveRows(2)).rows():
                 pass
         except Exception as problem:
             return f"{type(problem).__name__}: {problem}"

@@ -94,7 +94,7 @@ def test_bad_rows_are_reported_and_it_goes_on(model: Path) -> None:
     found = judged(model, stdin=stdin)
     assert [line.get("error") for line in found] == [
         "column 'heat': 'hot' is not a number",
-        "not a JSON object",
+        "neither a row nor a header with the columns of the model: 'not json'",
         "there is no value for 'load'",
         "column 'heat': the value is missing or infinite",
         None,

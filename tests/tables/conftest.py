@@ -74,8 +74,6 @@ WRITERS: dict[str, Callable[[Path, np.ndarray], Any]] = {
     "x.arrows": lambda p, X: arrow_stream(p, frame(X)),
     "x.npy": lambda p, X: np.save(p, X),
     "x.npy.gz": lambda p, X: p.write_bytes(gzip.compress(npy_bytes(X))),
-    "x.npz": lambda p, X: np.savez_compressed(p, X=X, y=np.arange(len(X))),
-    "plain.npz": lambda p, X: np.savez(p, X=X),
 }
 
 

@@ -40,7 +40,7 @@ def test_types(tmp_path: Path) -> None:
     assert Source(tmp_path / "large.parquet").dtype == "float64"
 
 
-@pytest.mark.parametrize("name", ["x.parquet", "x.feather", "x.npy", "x.npz"])
+@pytest.mark.parametrize("name", ["x.parquet", "x.feather", "x.npy"])
 def test_missing_values_of_typed_files(name: str, tmp_path: Path, X: np.ndarray) -> None:
     holed = X.copy()
     holed[1234, 2] = np.nan

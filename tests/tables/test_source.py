@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import io
 import json
 import os
@@ -126,7 +127,9 @@ def last_block(path: Path) -> int:
     return len(list(Source(path, on_bad_rows="skip"))[-1])
 
 
-@pytest.mark.parametrize("name", ["x.csv", "x.ndjson", "x.csv.gz", "x.npy", "x.arrows"])
+@pytest.mark.parametrize(
+    "name", ["x.csv", "x.ndjson", "x.csv.gz", "x.npy", "x.arrows", "x.feather"]
+)
 def test_standard_input(name: str, tmp_path: Path, X: np.ndarray) -> None:
     WRITERS[name](tmp_path / name, X)
     source = Source("-", stdin=io.BytesIO((tmp_path / name).read_bytes()))
@@ -134,6 +137,18 @@ def test_standard_input(name: str, tmp_path: Path, X: np.ndarray) -> None:
     assert np.array_equal(joined(source), X)
     with pytest.raises(SourceError, match="only once"):
         joined(source)
+
+
+def test_rows_of_an_open_pipe_come_when_they_are_written() -> None:
+    end, beginning = os.pipe()
+    with os.fdopen(end, "rb") as stdin:
+        os.write(beginning, b'{"a": 1}\n{"a": 2}\n')
+        blocks = iter(Source("-", stdin=stdin, format="ndjson"))
+        assert next(blocks).X.tolist() == [[1], [2]]
+        os.write(beginning, b'{"a": 3}\n')
+        assert next(blocks).X.tolist() == [[3]]
+        os.close(beginning)
+        assert list(blocks) == []
 
 
 def test_parquet_through_a_pipe_says_what_to_do(tmp_path: Path, X: np.ndarray) -> None:
@@ -175,10 +190,8 @@ def test_files_that_differ(tmp_path: Path) -> None:
         (b"\x00\x01\x02", "what", "give --format"),
         (b"name\nAnna\n", "text.csv", "no column of numbers"),
         (b"\x1f\x8b\x08broken", "broken.csv.gz", "cannot be read"),
-        (b"a,b\n1,2\n", "plain.csv.gz", "plain.csv.gz cannot be read"),
-        (b"a,b\n1,2\n", "plain.csv.bz2", "plain.csv.bz2 cannot be read"),
-        (b"a,b\n1,2\n", "plain.csv.xz", "plain.csv.xz cannot be read"),
-        (b"a,b\n1,2\n", "plain.csv.zst", "plain.csv.zst cannot be read"),
+        (b"\x28\xb5\x2f\xfdbroken", "broken.csv.zst", "cannot be read"),
+        (b"a,b,a\n1,2,3\n", "twice.csv", "several columns called 'a': rename them"),
         (b"1,5;2,7\n1,6;2,8\n", "comma.csv", "no column of numbers"),
     ],
 )
@@ -186,6 +199,13 @@ def test_files_that_cannot_be_read(content: bytes, name: str, message: str, tmp_
     (tmp_path / name).write_bytes(content)
     with pytest.raises(SourceError, match=message):
         joined(Source(tmp_path / name))
+
+
+def test_a_compressed_file_is_recognized_by_its_first_bytes(tmp_path: Path) -> None:
+    (tmp_path / "packed.csv").write_bytes(gzip.compress(b"a,b\n1,2\n"))
+    (tmp_path / "plain.csv.gz").write_bytes(b"a,b\n1,2\n")
+    for name in ("packed.csv", "plain.csv.gz"):
+        assert joined(Source(tmp_path / name)).tolist() == [[1, 2]]
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
@@ -258,7 +278,7 @@ def test_a_file_that_is_cut_while_it_is_read(name: str, tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "truncated" in done.stdout
+    assert "truncated" in done.stdout or "cannot be read to its end" in done.stdout
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])

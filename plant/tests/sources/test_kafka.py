@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import signal
 import subprocess
@@ -68,7 +67,7 @@ def rows_as_json(n: int, begin: int = 0) -> list[bytes]:
 
 
 def parse(**options: Any) -> LiveRows:
-    return LiveRows(io.BytesIO(), 2, ["a", "b"], takes_missing=True, **options)
+    return LiveRows(2, ["a", "b"], takes_missing=True, **options)
 
 
 def feed(broker: Broker, topic: str, position: Any = None, more: str = "?stop=end") -> KafkaFeed:
@@ -206,7 +205,7 @@ def test_alarms_have_an_id_by_which_repeats_are_dropped(broker: Broker) -> None:
         alarms.send({"row": row, "alarm": True, "index": 5.0})
     alarms.flush()
     made = feed(broker, topic)
-    made.parse = LiveRows(io.BytesIO(), 1, ["index"], keep=["id"])
+    made.parse = LiveRows(1, ["index"], keep=["id"])
     ids = [row.kept["id"] for row in made.rows() if isinstance(row, LiveRow)]
     made.close()
     assert sorted(ids) == ["model-3", "model-3", "model-4"]
@@ -219,10 +218,10 @@ def test_a_broker_that_is_gone_is_not_waited_for_at_the_end() -> None:
     topic = own.topic()
     own.send(topic, rows_as_json(3))
     script = (
-        "import io; from kernelstream.tables.live import LiveRows;"
+        "from kernelstream.tables.live import LiveRows;"
         "from kernelstream_plant.sources.kafka import KafkaFeed;"
         f"feed = KafkaFeed('kafka://{own.address}/{topic}',"
-        "LiveRows(io.BytesIO(), 2, ['a', 'b']));"
+        "LiveRows(2, ['a', 'b']));"
         "next(feed.rows()); print('read', flush=True); input();"
         "feed.commit(feed.position()); feed.close()"
     )

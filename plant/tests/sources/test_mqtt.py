@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import io
 import json
 import math
 import shutil
@@ -148,7 +147,7 @@ def broker() -> Iterator[Running]:
 
 
 def feed(broker: Running, topic: str, names: list[str] | None = None) -> MqttFeed:
-    parse = LiveRows(io.BytesIO(), 2, names or ["a", "b"], takes_missing=True)
+    parse = LiveRows(2, names or ["a", "b"], takes_missing=True)
     made = MqttFeed(f"mqtt://127.0.0.1:{broker.port}/{topic}", parse)
     until = time.monotonic() + 10
     while not made.client.is_connected() and time.monotonic() < until:
@@ -239,7 +238,7 @@ def test_values() -> None:
 
 
 def test_addresses(broker: Running) -> None:
-    parse = LiveRows(io.BytesIO(), 2, ["a", "b"])
+    parse = LiveRows(2, ["a", "b"])
     for wrong, why in (
         ("mqtt://host", "mqtt://host/plant"),
         ("mqtt://me:pw@host/x", "--settings"),
@@ -258,7 +257,7 @@ def test_users_and_certificates_come_from_a_file(
 ) -> None:
     """With TLS and a password; without either, or with another, nothing is let through."""
     broker = Running(users_file(tmp_path), certificate)
-    parse = LiveRows(io.BytesIO(), 2, ["a", "b"])
+    parse = LiveRows(2, ["a", "b"])
     address = f"mqtts://127.0.0.1:{broker.port}/p5?client=five"
     settings = tmp_path / "settings"
     settings.write_text(f"username = press\npassword = a secret\nca_file = {certificate[0]}\n")
@@ -331,7 +330,7 @@ def test_a_broker_that_vanishes_for_ten_seconds(kind: str, tmp_path: Path) -> No
     # amqtt keeps nothing for those who did not say who they are
     broker = Running(anonymous=False) if kind == "amqtt" else Mosquitto(tmp_path)
     wire = Wire(broker.port)
-    parse = LiveRows(io.BytesIO(), 2, ["a", "b"], takes_missing=True)
+    parse = LiveRows(2, ["a", "b"], takes_missing=True)
     made = MqttFeed(
         f"mqtt://127.0.0.1:{wire.port}/p3/+/value?interval=0.5&tolerance=2&client=three",
         parse,
@@ -378,7 +377,7 @@ def test_a_broker_that_begins_anew() -> None:
     """It has forgotten who listened, and is asked again."""
     broker = Running()
     wire = Wire(broker.port)
-    parse = LiveRows(io.BytesIO(), 2, ["a", "b"], takes_missing=True)
+    parse = LiveRows(2, ["a", "b"], takes_missing=True)
     made = MqttFeed(f"mqtt://127.0.0.1:{wire.port}/p4?client=four", parse)
     time.sleep(1.0)
     broker.send(("p4", b"1,2"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import math
 import socket
 import threading
@@ -79,7 +78,7 @@ class Plant:
 
 
 def feed(plant: Plant, *names: str, more: str = "?interval=0.5&tolerance=2") -> OpcUaFeed:
-    parse = LiveRows(io.BytesIO(), len(names), list(names), takes_missing=True)
+    parse = LiveRows(len(names), list(names), takes_missing=True)
     return OpcUaFeed(f"opcua://127.0.0.1:{plant.port}/{more}", parse)
 
 
@@ -117,7 +116,7 @@ def test_variables_become_rows_and_bad_quality_is_missing() -> None:
 
 
 def test_no_server() -> None:
-    parse = LiveRows(io.BytesIO(), 1, ["a"])
+    parse = LiveRows(1, ["a"])
     with pytest.raises(SourceError, match="opcua://127"):
         OpcUaFeed("opcua://127.0.0.1:1", parse)
     with pytest.raises(SourceError, match="Settings of OPC UA"):
@@ -165,7 +164,7 @@ def test_users_and_certificates_come_from_a_file(
 ) -> None:
     plant = Plant(certificate=certificate)
     try:
-        parse = LiveRows(io.BytesIO(), 1, ["a"], takes_missing=True)
+        parse = LiveRows(1, ["a"], takes_missing=True)
         address = f"opcua://127.0.0.1:{plant.port}/?interval=0.2&patience=0.3"
         policy = "Basic256Sha256,SignAndEncrypt"
         settings = tmp_path / "settings"

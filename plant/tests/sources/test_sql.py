@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import io
 import os
 import shutil
 import signal
@@ -42,7 +41,7 @@ def days(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def opened(query: str, position: Any = None, database: str | None = None) -> Any:
-    parse = LiveRows(io.BytesIO(), 2, ["a", "b"], takes_missing=True, time_column="t")
+    parse = LiveRows(2, ["a", "b"], takes_missing=True, time_column="t")
     return open_address(query, parse, position, database=database)
 
 

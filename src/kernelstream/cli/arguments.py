@@ -406,9 +406,6 @@ class RowOptions:
         str | None, typer.Option(metavar="NAME", help="Column with the time stamp.")
     ] = None
     keep: opt.Keep = None
-    format: Annotated[
-        Literal["auto", "ndjson", "csv"], typer.Option(help="Format of the rows.")
-    ] = "auto"
     read: opt.ReadSettings = None
     top: Annotated[
         int, typer.Option(min=0, metavar="N", help="Number of contributing columns to name.")

@@ -30,7 +30,7 @@ def explain(given: ExplainArguments, screen: Screen) -> None:
         screen.result({"components": facts}, component_table(components))
         return
     stored = read(given.model)
-    read_options = {**given.source_options(given.columns, keep=given.keep), "carried_as_text": True}
+    read_options = given.source_options(given.columns, keep=given.keep)
     source = stored.open_source(given.sources, read_options)
     with RowProgress(screen, source, "rows") as bar:
         largest = rows_of_largest_error(stored, source, given.top, bar)

@@ -35,7 +35,6 @@ from kernelstream.tables import (
     is_address,
     learner_of,
 )
-from kernelstream.tables.memory import give_back
 
 Given = FitArguments | UpdateArguments | PaperArguments
 Facts = tuple[dict[str, Any], list[tuple[str, str]]]  # for machines, and for people
@@ -104,7 +103,6 @@ class Job:
         self.stored.origin = {**origin, "history": [*origin.get("history", []), entry]}
         self.stored.estimator, self.stored.progress = self.learner.estimator, None
         self.stored.save(self.output)
-        give_back()  # the bytes of the file
         checkpoint_path(self.output).unlink(missing_ok=True)
 
 

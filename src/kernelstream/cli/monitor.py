@@ -6,7 +6,6 @@ Commands of other distributions run the same loop with scorers and subclasses of
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import math
 import sys
@@ -69,11 +68,9 @@ def row_parser(options: RowOptions, scorer: RowScorer, keep: Sequence[str] = ())
     """What parses rows for a scorer; ``keep`` are further columns to repeat in the output."""
     settings = opt.text_settings(options.read)
     return LiveRows(
-        io.BytesIO(),
         scorer.n_features,
         scorer.names,
         takes_missing=scorer.takes_missing,
-        format=options.format,
         delimiter=settings.get("delimiter"),
         header=settings.get("header"),
         time_column=options.time_column,
@@ -84,8 +81,7 @@ def row_parser(options: RowOptions, scorer: RowScorer, keep: Sequence[str] = ())
 def open_feed(sources: list[str] | None, parser: LiveRows) -> Feed:
     """The rows of files, or of the standard input."""
     if sources in (None, [], ["-"]):
-        parser.stream = standard_input()
-        return PipeFeed(parser.stream, parser)
+        return PipeFeed(standard_input(), parser)
     assert sources is not None
     return FileFeed(sources, parser)
 

@@ -79,7 +79,7 @@ ReadSettings = Annotated[
     input_option(
         metavar="NAME=VALUE",
         help="How text is read, if it is not recognized: delimiter, header (true or false), "
-        "encoding, decimal, thousands; array of .npz files; dtype (float32, float64). Repeatable.",
+        "encoding, decimal, thousands; dtype (float32, float64). Repeatable.",
     ),
 ]
 Settings = Annotated[
@@ -131,7 +131,7 @@ class InputOptions:
         Literal["error", "skip"], typer.Option(help="Stop at an invalid row, or skip it.")
     ] = "error"
     format: Annotated[
-        Literal["parquet", "csv", "arrow", "ndjson", "npy", "npz"] | None,
+        Literal["parquet", "csv", "arrow", "ndjson", "npy"] | None,
         input_option(help="Input format, if it cannot be inferred from the file name."),
     ] = None
     read: ReadSettings = None
@@ -159,7 +159,7 @@ class InputOptions:
             on_bad_rows=self.on_bad_rows,
             limit=self.limit,
             format=self.format,
-            **{name: settings.get(name) for name in ("array", "delimiter", "header", "encoding")},
+            **{name: settings.get(name) for name in ("delimiter", "header", "encoding")},
         )
 
 
@@ -227,7 +227,7 @@ def text_settings(pairs: list[str] | None) -> dict[str, Any]:
     {'delimiter': ';', 'header': False}
     """
     settings = assignments(pairs, "--read")
-    known = ("array", "decimal", "delimiter", "dtype", "encoding", "header", "thousands")
+    known = ("decimal", "delimiter", "dtype", "encoding", "header", "thousands")
     for name in settings:
         if name not in known:
             raise CommandError(USAGE, f"--read knows {', '.join(known)}; got {name!r}.")

@@ -48,7 +48,7 @@ def report(given: ReportArguments, screen: Screen) -> None:
     stored = require_components(stored_in(file, model), model)
     observed = None
     if given.sources:
-        read_options = {**given.source_options(keep=given.color), "carried_as_text": True}
+        read_options = given.source_options(keep=given.color)
         source = stored.open_source(given.sources, read_options)
         require_apart([output], [file.path for file in source.files])
         shape = shape or source.image_shape

@@ -31,7 +31,7 @@ def format_of(path: Path | None, to: str | None) -> str:
             USAGE, f"{path}: outputs are not compressed; write Parquet, or pipe --to csv to gzip."
         )
     format = to or ("ndjson" if path is None else FORMATS.get(suffix))
-    if format is None or format == "npz":
+    if format is None:
         raise CommandError(
             USAGE,
             f"{path}: name the format with --to (parquet, csv, arrow, ndjson, npy), or with the "

@@ -140,7 +140,6 @@ def apply(
     stored = open_model(given.model)
     if given.components is not None:
         use_components(stored, given.components)
-    read_options = {**read_options, "carried_as_text": format == "csv"}
     source = stored.open_source(given.sources, read_options)
     require_apart([output, given.rejects], [given.model, *(file.path for file in source.files)])
     n_invalid = 0

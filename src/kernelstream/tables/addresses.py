@@ -7,11 +7,10 @@ with its last message, unless ``limit`` sets the number of rows; tags have no en
 
 from __future__ import annotations
 
-import io
-import json
-import math
+import glob
 from collections import deque
-from decimal import Decimal
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,8 @@ import numpy as np
 from kernelstream.tables import feeds
 from kernelstream.tables.files import File, SourceError
 from kernelstream.tables.live import LiveRow, LiveRows
-from kernelstream.tables.readers import ReadOptions, rows_in_batch
-from kernelstream.tables.text import NdjsonReader
+from kernelstream.tables.readers import ReadOptions, check_names, rows_in_batch
+from kernelstream.tables.text import ChunkReader, Parsed, columns_of
 
 TIME = "time"  # the column that --keep gets the time of a message or of joined tags by
 
@@ -35,16 +34,16 @@ class Cells(LiveRows):
     """
 
     def __init__(self, names: tuple[str, ...] | None):
-        super().__init__(io.BytesIO(), len(names or ()), names, takes_missing=True)
+        super().__init__(len(names or ()), names, takes_missing=True)
 
-    def _names_enough(self, names: list[str]) -> bool:
+    def _names_enough(self, names: Sequence[str]) -> bool:
         return True  # whatever a header says
 
     def _row(self, cells: dict[str, Any]) -> LiveRow | str:
         return LiveRow(np.empty(0), None, cells)
 
 
-class AddressReader(NdjsonReader):
+class AddressReader(ChunkReader):
     """The rows of an address.
 
     Parameters
@@ -57,57 +56,58 @@ class AddressReader(NdjsonReader):
 
     def __init__(self, file: File, options: ReadOptions):
         self.file, self.options = file, options
-        connection, names = options.connection, options.names
+        connection, self.wanted = options.connection, requested_names(options)
         self.feed = feeds.open_address(
             file.path,
-            Cells(None if names is None else tuple(name for name in names if name != TIME)),
+            Cells(None if self.wanted is None else tuple(n for n in self.wanted if n != TIME)),
             connection.position,
             settings=dict(connection.settings),
             database=connection.database,
             ends=options.limit is None,
         )
         self.feed.tell = connection.tell
-        self.live_rows = self.feed.rows()
-        self.row = 0  # lines that were made of the rows
         self.last: feeds.Place | None = self.feed.position()  # before the rows of ``places``
         self.places: deque[tuple[int, feeds.Place | None]] = deque()
+        self.names, self.rest = (), self.chunks()
         try:
-            super().__init__(file, None, options)
+            self.first = next(self.rest, [])
+            self.names = tuple(dict.fromkeys(chain.from_iterable(self.cells(self.first))))
+            if not self.names:
+                raise SourceError(
+                    f"{file.name} has no row, or none after those that were read before."
+                )
+            check_names(self.names, file)
         except BaseException:
             self.feed.close()
             raise
 
-    def read(self, size: int) -> bytes:
-        """The rows that come until there is a pause, as lines; nothing at the end."""
-        lines: list[str] = []
-        most = rows_in_batch(len(getattr(self, "names", ())))
-        most = min(most, self.options.limit or most)
-        for row in self.live_rows:
-            if row is None and lines:
-                break
-            if row is None:
-                continue
-            self.row += 1
-            self.places.append((self.row, self.feed.position()))
-            # A reason instead of a row is a line that is no JSON object.
-            lines.append(json.dumps(row) if isinstance(row, str) else self._line(row))
-            if len(lines) >= most:
-                break
-        if not self.row:
-            name = self.file.name
-            raise SourceError(f"{name} has no row, or none after those that were read before.")
-        return "".join(f"{line}\n" for line in lines).encode()
+    def chunks(self) -> Iterator[list[LiveRow | str]]:
+        """The rows that come until there is a pause."""
+        chunk: list[LiveRow | str] = []
+        n = 0
+        for row in self.feed.rows():
+            if row is not None:
+                n += 1
+                self.places.append((n, self.feed.position()))
+                chunk.append(row)
+            most = rows_in_batch(len(self.names))
+            if chunk and (row is None or len(chunk) >= min(most, self.options.limit or most)):
+                yield chunk
+                chunk = []
+        if chunk:
+            yield chunk
 
-    def _line(self, row: LiveRow) -> str:
-        cells = row.kept
-        if TIME in (self.options.names or ()) and cells.get(TIME) is None:
-            cells = {**cells, TIME: row.time}
-        missing = {n: None for n, v in cells.items() if isinstance(v, float) and math.isnan(v)}
-        return json.dumps({**cells, **missing}, default=plain)
+    def cells(self, chunk: list[LiveRow | str]) -> list[dict[str, Any]]:
+        """The values of the rows of a chunk, by name."""
+        rows = [row for row in chunk if isinstance(row, LiveRow)]
+        if TIME not in (self.wanted or ()):
+            return [row.kept for row in rows]
+        return [{**row.kept, TIME: row.kept.get(TIME, row.time)} for row in rows]
 
-    def why_invalid(self, value: Any) -> str:
-        """The reason that the feed gave."""
-        return value if isinstance(value, str) else super().why_invalid(value)
+    def parse(self, chunk: list[LiveRow | str], names: list[str]) -> Parsed:
+        """These columns of a chunk, and the reasons that the feed gave instead of rows."""
+        invalid = {n: (row, row) for n, row in enumerate(chunk, 1) if isinstance(row, str)}
+        return columns_of(self.cells(chunk), names), invalid
 
     def place(self, row: int) -> feeds.Place | None:
         """Where the address is continued after so many rows of this run.
@@ -131,18 +131,18 @@ class AddressReader(NdjsonReader):
         """
         self.feed.commit(position)
 
-    def fraction(self) -> float:
-        """Nobody knows how much is still to come."""
-        return 0.0
-
     def close(self) -> None:
         """Let go of the other side."""
         self.feed.close()
 
 
-def plain(value: Any) -> Any:
-    """What databases have and JSON has not: a number, or its text."""
-    return float(value) if isinstance(value, Decimal) else str(value)
+def requested_names(options: ReadOptions) -> tuple[str, ...] | None:
+    """The columns that are requested by name; None if any may be read."""
+    learned = options.features or options.columns
+    if learned is None or any(glob.has_magic(name) for name in learned):
+        return None
+    weight = [] if options.weight_column is None else [options.weight_column]
+    return tuple(dict.fromkeys([*learned, *weight, *(options.keep or ())]))
 
 
 def same_source(one: str, other: str) -> bool:

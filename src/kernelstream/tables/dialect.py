@@ -1,4 +1,4 @@
-"""Dialect of a text: encoding, delimiter, header and lines before the rows, by the first bytes."""
+"""Dialect of a CSV text: encoding, delimiter and header, inferred from its first bytes."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ import csv
 import io
 import math
 import re
-from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from kernelstream.tables.files import SourceError
 
-DELIMITERS = ",;\t|"  # that are inferred, in this order
-FIRST_LINES = 100  # in which the table begins
-FIRST_ROWS = 20  # of the table, that the delimiter has to cut into as many cells each
-DECIMAL_COMMA = re.compile(r"\A\s*[+-]?\d+,\d+\s*\Z")
+# In the order in which they are tried. A comma may be a decimal mark, and blanks may be anything.
+DELIMITERS = ";\t|, "
+FIRST_ROWS = 20  # rows that the delimiter has to split into equally many cells
 
 
 @dataclass(frozen=True)
@@ -26,44 +24,32 @@ class Dialect:
     Attributes
     ----------
     delimiter : str
-        Character between cells.
+        Character between cells; a blank stands for any number of blanks.
     names : tuple of str
         Names of the columns; x0, x1 and so on without a header.
     named : bool
         Whether these are the file's own names.
     skip : int
-        Lines before the first row: other text, comments, the header, units.
-    aligned : bool
-        Whether any number of blanks separates two cells.
-    comments : bool
-        Whether lines that begin with # are no rows.
-    encoding : str or None
-        Encoding of the bytes; None for UTF-8.
-    returns : bool
-        Whether lines end with a carriage return alone.
-    remarks : tuple of str
-        What is unusual, in sentences without the name of the file.
+        Number of lines before the first row.
+    encoding : str
+        Encoding of the bytes.
 
     Examples
     --------
-    >>> found = infer_dialect(b"Made by X\n\nt;p\n1,5;2\n2,5;3\n3,5;4\n")
+    >>> found = infer_dialect(b"t;p\n1,5;2\n2,5;3\n3,5;4\n")
     >>> found.delimiter, found.names, found.skip
-    (';', ('t', 'p'), 3)
+    (';', ('t', 'p'), 1)
     """
 
     delimiter: str = ","
     names: tuple[str, ...] = ()
     named: bool = False
     skip: int = 0
-    aligned: bool = False
-    comments: bool = False
-    encoding: str | None = None
-    returns: bool = False
-    remarks: tuple[str, ...] = ()
+    encoding: str = "utf-8"
 
     def cells(self, line: str) -> list[str]:
         """The cells of one row."""
-        return csv_cells(squeezed(line) if self.aligned else line, self.delimiter)
+        return split_cells(line, self.delimiter)
 
 
 def infer_dialect(
@@ -79,284 +65,135 @@ def infer_dialect(
     start : bytes
         First bytes of the file; the last of several lines may be incomplete.
     delimiter, header, encoding : str, bool and str, optional
-        What the user says, where it cannot be inferred.
+        What the user specifies instead of inferring it.
 
     Returns
     -------
     Dialect
         How the file is written.
     """
-    encoding = text_encoding(start, encoding)
+    encoding = infer_encoding(start, encoding)
     lines = first_lines(start, encoding)
-    at, comments, named, remarks = lines_before(lines, delimiter, header)
-    delimiter = delimiter or named
+    # Above the table, empty lines, comments, and the delimiter for a spreadsheet are skipped.
+    no_row = [not line.strip() or line.startswith(("# ", "sep=")) for line in lines]
+    skip = no_row.index(False) if False in no_row else 0
+    first, n = first_row(lines[skip:], delimiter or DELIMITERS)
+    below = [line for line in lines[skip + n :] if line.strip()][:FIRST_ROWS]
+    delimiter = delimiter or infer_delimiter(first, below)
+    cells = split_cells(first, delimiter)
+    named = is_header(cells) if header is None else header
+    if named:
+        names, skip = [cell.strip() for cell in cells], skip + n
+        rows = [split_cells(line, delimiter) for line in below]
+        if rows and all(len(row) == len(names) + 1 for row in rows):
+            if not any(row[-1].strip() for row in rows):
+                names.append("")  # all rows end with a delimiter
+            elif delimiter != "," or not all(is_number_like(line.split(",")[0]) for line in below):
+                names.insert(0, "")  # R leaves row names without one; but 1,5,2 may be 1.5 and 2
+    else:
+        names = [f"x{i}" for i in range(len(cells))]
+    if names.count("") > 1:
+        names = [name or f"Unnamed: {i}" for i, name in enumerate(names)]
+    return Dialect(delimiter, tuple(names), named, skip, encoding)
+
+
+def infer_encoding(start: bytes, encoding: str | None = None) -> str:
+    """The encoding that the user specifies, or that of the first bytes of a text.
+
+    Examples
+    --------
+    >>> infer_encoding("Größe".encode("latin-1")), infer_encoding("Größe".encode())
+    ('latin-1', 'utf-8')
+    """
     if encoding is not None:
-        remarks.insert(0, f"it is text in {encoding}.")
-    first, n = first_row(lines[at:], delimiter or DELIMITERS)
-    below = [line for line in lines[at + n :] if line.strip() and not line.startswith("#")]
-    below, aligned = below[:FIRST_ROWS], False
-    if delimiter is None:
-        delimiter, aligned = infer_delimiter(first, below)
-    dialect = Dialect(
-        delimiter,
-        aligned=aligned,
-        comments=bool(comments),
-        encoding=encoding,
-        returns=ends_lines_by_return(start),
-    )
-    cells, rows = dialect.cells(first), [dialect.cells(line) for line in below]
-    names = header_names(cells, header)
-    if names is not None:
-        at += n
-        if has_units(rows):
-            remarks.append(f"its second row has units, {', '.join(rows[0][:8])}.")
-            at, rows = lines.index(below[0], at) + 1, rows[1:]
-        names = with_row_names(names, rows)
-    elif header is None and comments:  # numpy.savetxt writes names as the last comment
-        last = header_names(csv_cells(comments[-1].lstrip("# "), delimiter), None)
-        names = last if last is not None and len(last) == len(cells) > 1 else None
-    unique, renamed = unique_names(names or [f"x{i}" for i in range(len(cells))])
-    return replace(
-        dialect,
-        names=tuple(unique),
-        named=names is not None,
-        skip=at,
-        remarks=(*remarks, *renamed),
-    )
+        try:
+            return codecs.lookup(encoding).name
+        except LookupError as problem:
+            raise SourceError(
+                f"There is no encoding {encoding!r}: utf-8, utf-16 and latin-1 are some"
+            ) from problem
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    if b"\0" in start[:2]:
+        raise SourceError("it has zero bytes: name its encoding (--read encoding=utf-16-le)")
+    text = codecs.getincrementaldecoder("utf-8")("replace").decode(start)
+    broken, others = text.count("\ufffd"), len(text) - len(text.encode("ascii", "ignore"))
+    # A file in UTF-8 may be damaged in places; one in Latin-1 has no letter that is UTF-8.
+    return "latin-1" if 2 * broken > others else "utf-8"
 
 
-def lines_before(
-    lines: list[str], delimiter: str | None, header: bool | None
-) -> tuple[int, list[str], str | None, list[str]]:
-    """How many lines precede the table; comments, a delimiter that is named, and remarks."""
-    at, comments, remarks = 0, list[str](), list[str]()
-    while at < len(lines) and lines[at].startswith("#"):
-        comments.append(lines[at])
-        at += 1
-    if comments:
-        remarks.append("lines that begin with # are comments.")
-    named = re.fullmatch("sep=(.)", lines[at]) if at < len(lines) else None
-    at += named is not None
-    known = delimiter or (named and named[1]) or f"{DELIMITERS} "
-    if header is None and (n := preamble(lines[at:], known)):
-        other = "a line" if n == 1 else f"{n} lines"
-        remarks.append(f"the table begins after {other} of other text.")
-        at += n
-    while at < len(lines) - 1 and not lines[at].strip():
-        at += 1
-    return at, comments, None if named is None else named[1], remarks
+def decoder_of(encoding: str) -> io.IncrementalNewlineDecoder:
+    r"""A decoder that spells out invalid bytes, as ``\xb0``, and makes all line ends newlines."""
+    decoder = codecs.getincrementaldecoder(encoding)("backslashreplace")
+    return io.IncrementalNewlineDecoder(decoder, translate=True)
 
 
-def first_lines(start: bytes, encoding: str | None) -> list[str]:
+def first_lines(start: bytes, encoding: str) -> list[str]:
     """Complete lines at the start of a file, without their ends."""
-    start = start.removeprefix(codecs.BOM_UTF8)
-    text = readable(start) if encoding is None else start.decode(encoding, errors="replace")
-    text = text.replace("\r\n", "\n")
-    text = text if "\n" in text else text.replace("\r", "\n")
-    lines = text.split("\n", FIRST_LINES)
+    lines = decoder_of(encoding).decode(start).removeprefix("\ufeff").split("\n", 5 * FIRST_ROWS)
     return lines[:-1] if len(lines) > 1 else lines
 
 
 def first_row(lines: list[str], delimiters: str) -> tuple[str, int]:
-    """The first row, and of how many lines it is: quotes may hold line ends."""
+    """The first row, and its number of lines: quoted cells may contain line ends."""
+    rows = whole_rows(delimiters)
     for n in range(1, len(lines) + 1):
         row = "\n".join(lines[:n])
-        if not opens_quote(row.encode(), delimiters):
+        if rows.fullmatch(row.encode() + b"\n"):
             return row, n
     raise SourceError("its first row opens a quote that is not closed")
 
 
-def opens_quote(text: bytes, delimiters: str) -> bool:
-    """Whether a cell in quotes continues after a text, such as one line.
-
-    Examples
-    --------
-    >>> opens_quote(b'a,"b', ","), opens_quote(b'5" pipe,b', ",")
-    (True, False)
-    """
-    match = whole_rows(delimiters).match(text + b"\n")
-    return match is None or match.end() <= len(text)
-
-
 def whole_rows(delimiters: str) -> re.Pattern[bytes]:
-    """Rows up to one with a quote that is not closed; quotes open at the start of cells only."""
+    """Rows without an open quote at the end; a quote opens at the start of a cell only."""
     opening = b'(?:^|(?<=[\n%s]))"' % re.escape(delimiters.encode())
     cells = b'[^"\n]++|%s[^"]*+(?:""[^"]*+)*+"|(?!%s)"' % (opening, opening)
     return re.compile(b"(?:(?:%s)*+\n)*+" % cells)
 
 
-def infer_delimiter(first: str, below: list[str]) -> tuple[str, bool]:
-    """The delimiter that gives all of the first lines as many cells; whether blanks align them."""
-    usual = guess_delimiter(first)
-    if not below:
-        return usual, False
-    if not any(sign in first for sign in DELIMITERS) and all(
-        DECIMAL_COMMA.fullmatch(line) for line in below
-    ):
-        return ";", False  # one column of numbers with decimal commas
-    lines = [first, *below]
-    # A long line would be one cell of a delimiter that it lacks, and longer than csv lets one be.
-    signs = [sign for sign in (usual, *DELIMITERS, " ") if sign in first]
-    fits = [sign for sign in signs if (n := n_cells(lines, sign)) and n > 1]
-    if not fits or fits[0] == " ":
-        narrow = [squeezed(line) for line in lines]
-        aligned = narrow != lines and n_cells(narrow, " ") not in (None, 1)
-        return (" " if aligned or fits else usual), aligned
-    # A comma may be the decimal mark of all cells: a semicolon that fits as well decides.
-    return (";" if ";" in fits else fits[0]), False
+def infer_delimiter(first: str, below: list[str]) -> str:
+    """The delimiter that splits the rows below the first one into equally many cells.
 
-
-def n_cells(lines: list[str], delimiter: str) -> int | None:
-    """The number of cells that all lines have, None if they differ."""
-    numbers = {len(csv_cells(line, delimiter)) for line in lines}
-    return numbers.pop() if len(numbers) == 1 else None
-
-
-def guess_delimiter(line: str) -> str:
-    """The first of comma, semicolon, tab and bar that a line has.
-
-    A decimal comma is no delimiter.
+    The first row may have one cell less than the others, because R does not name row names.
+    Without a delimiter that fits, rows of different lengths have the one of the first row.
 
     Examples
     --------
-    >>> guess_delimiter("a,b;c"), guess_delimiter("1,5;2,7")
-    (',', ';')
+    >>> infer_delimiter("t, C;p", ["1,5;2,5", "3,5;4,5"]), infer_delimiter("w", ["1,5", "2,5"])
+    (';', ';')
     """
-    cells = line.split(";")
-    if len(cells) > 1 and all(map(is_any_number, cells)):
-        return ";"
-    return next((c for c in DELIMITERS if c in line), ",")
+    found = [sign for sign in DELIMITERS if sign in first.strip()]
+    for sign in found:
+        n = len(split_cells(first, sign))
+        lengths = {len(split_cells(line, sign)) for line in below}
+        if n > 1 and (lengths <= {n} or lengths == {n + 1}):
+            return sign
+    if found and found[0] != " ":
+        return found[0]
+    if any(sign in line for line in below for sign in DELIMITERS[:-1]):
+        if not all(map(is_number_like, below)):
+            raise SourceError("its first line has no delimiter: remove what precedes the table")
+        return ";"  # one column of decimal commas
+    return ","
 
 
-def preamble(lines: list[str], delimiters: str) -> int:
-    """How many lines precede a table: those with another number of cells.
-
-    The table begins with names, or with numbers only, and has numbers in each further row.
-
-    Examples
-    --------
-    >>> preamble(["Made by X", "", "a,b", "1,2", "3,4"], ","), preamble(["a,b", "1,2", "3,4"], ",")
-    (1, 0)
-    """
-    for delimiter in delimiters:
-        texts = [squeezed(text) for text in lines] if delimiter == " " else lines
-        rows = [csv_cells(text, delimiter) for text in texts]
-        width, begin = len(rows[-1]) if rows else 0, len(rows)
-        while begin and len(rows[begin - 1]) in (0, width):
-            begin -= 1
-        if width > 1 and not any(rows[:begin]):
-            return 0
-        before, table = [row for row in rows[:begin] if row], [row for row in rows[begin:] if row]
-        numbers = [n_numbers(row) for row in table]
-        if width < 2 or len(table) < 3 or not min(numbers[1:]):
-            continue
-        # Rows of other lengths are no other text, nor is a cell of several lines.
-        other = not any(len(row) == width or n_numbers(row) > 1 for row in before)
-        if not other or any(line.count('"') % 2 for line in lines[:begin]):
-            continue
-        # One cell less than rows of numbers have: names of columns, beside rows that have names.
-        names = numbers[0] == width and [len(row) for row in before] == [width - 1]
-        if numbers[0] in (0, width) and not names:
-            return begin
-    return 0
+def is_header(cells: list[str]) -> bool:
+    """Whether the first row has names: it has text, or the numbers 0, 1, 2 of unnamed columns."""
+    counted = cells[1:] if cells[:1] == [""] else cells  # pandas writes no name above an index
+    if len(counted) > 2 and counted == [str(i) for i in range(len(counted))]:
+        return True
+    return not all(map(is_number_like, cells))
 
 
-def n_numbers(cells: list[str]) -> int:
-    """How many cells are numbers, with a decimal point or comma."""
-    return sum(bool(cell.strip()) and is_any_number(cell) for cell in cells)
+def is_number_like(cell: str) -> bool:
+    """Whether a cell is a number, maybe with a decimal comma or thousands, or a date."""
+    return is_number(cell) or not cell.strip("+-.,' 0123456789")
 
 
-def has_units(rows: list[list[str]]) -> bool:
-    """Whether the row below the names has text where the rows after it have numbers."""
-    units, rest = (rows[0], rows[1:]) if rows else ([], [])
-    if not rest or all(map(is_any_number, units)) or any(len(r) != len(units) for r in rest):
-        return False
-    numbers = [i for i in range(len(units)) if all(is_any_number(row[i]) for row in rest)]
-    texts = [units[i] for i in numbers if units[i].strip()]
-    named = [text for text in texts if not is_any_number(text)]
-    return len(named) == len(texts) and 2 * len(named) >= len(numbers) > 0
-
-
-def with_row_names(names: list[str], rows: list[list[str]]) -> list[str]:
-    """Names, with an empty one for a cell that all rows have beyond those that are named.
-
-    Each row ends with a delimiter, or begins with its name, as R writes tables.
-    """
-    if not rows or any(len(row) != len(names) + 1 for row in rows):
-        return names
-    return [*names, ""] if not any(row[-1].strip() for row in rows) else ["", *names]
-
-
-def unique_names(names: list[str]) -> tuple[list[str], tuple[str, ...]]:
-    """Names with a number behind further ones of the same name, as in pandas, and a remark.
-
-    Examples
-    --------
-    >>> unique_names(["a", "b", "a"])
-    (['a', 'b', 'a.1'], ("it has several columns called 'a': the others are a.1.",))
-    """
-    seen: Counter[str] = Counter()
-    unique = []
-    for i, name in enumerate(names):
-        again = f"{name}.{seen[name]}" if name else f"Unnamed: {i}"
-        unique.append(again if seen[name] else name)
-        seen[name] += 1
-    repeated = ", ".join(repr(name) for name, n in seen.items() if n > 1 and name)
-    if len(set(unique)) < len(unique):
-        raise SourceError(f"it has several columns called {repeated}: rename them")
-    if not repeated:
-        return unique, ()
-    renamed = ", ".join([name for name in unique if name not in seen][:8])
-    return unique, (f"it has several columns called {repeated}: the others are {renamed}.",)
-
-
-def header_names(cells: list[str], header: bool | None) -> list[str] | None:
-    """Names of columns in the first row of a CSV file; None if it is data.
-
-    Unless ``header`` says so, it is data if it has numbers only, other than 0, 1, 2 and so on:
-    these are the names of columns that had none.
-    """
-    if header is None:
-        counted = len(cells) > 2 and cells == [str(i) for i in range(len(cells))]
-        header = counted or not all(is_number(DECIMAL_COMMA.sub("0", cell)) for cell in cells)
-    return [cell.strip() for cell in cells] if header else None
-
-
-def text_encoding(start: bytes, encoding: str | None) -> str | None:
-    """The encoding that the user names, or else that of the first bytes; None for UTF-8."""
-    try:
-        known = encoding and codecs.lookup(encoding).name
-    except LookupError as problem:
-        raise SourceError(
-            f"There is no encoding {encoding!r}: utf-8, utf-16 and latin-1 are some."
-        ) from problem
-    return guess_encoding(start) if known is None else None if known == "utf-8" else encoding
-
-
-def guess_encoding(start: bytes) -> str | None:
-    """The encoding of text by its first bytes; None for UTF-8.
-
-    Examples
-    --------
-    >>> guess_encoding("Größe".encode("latin-1")), guess_encoding("Größe".encode())
-    ('latin-1', None)
-    """
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16"
-    if start[1::2].count(0) > len(start) // 4:
-        return "utf-16-le"
-    if start[::2].count(0) > len(start) // 4:
-        return "utf-16-be"
-    text = codecs.getincrementaldecoder("utf-8")("replace").decode(start)
-    broken = text.count("\ufffd")
-    letters = len(text) - len(text.encode("ascii", "ignore")) - broken
-    # A file in UTF-8 may be damaged in places; one in Latin-1 has no letter that is UTF-8.
-    return "latin-1" if broken > letters else None
-
-
-def ends_lines_by_return(start: bytes) -> bool:
-    """Whether lines end with a carriage return alone, as spreadsheets on a Mac may write them."""
-    return b"\r" in start and b"\n" not in start
+def split_cells(line: str, delimiter: str) -> list[str]:
+    """The cells of one row of CSV."""
+    line = squeezed(line) if delimiter == " " else line
+    return next(csv.reader(io.StringIO(line), delimiter=delimiter), [])
 
 
 def squeezed(text: str) -> str:
@@ -367,19 +204,7 @@ def squeezed(text: str) -> str:
     >>> squeezed("  a   b \n 1.5  2")
     'a b\n1.5 2'
     """
-    return re.sub(r"[ \t]+", " ", re.sub(r"(?m)^[ \t]+|[ \t]+(?=\r?$)", "", text))
-
-
-def readable(text: bytes | str) -> str:
-    r"""Text for people; what is not UTF-8 is spelled out, as ``\xb0``."""
-    if isinstance(text, bytes):
-        return text.decode(errors="backslashreplace")
-    return text.encode(errors="backslashreplace").decode()
-
-
-def csv_cells(line: str, delimiter: str) -> list[str]:
-    """The cells of one row of CSV."""
-    return next(csv.reader(io.StringIO(line), delimiter=delimiter), [])
+    return re.sub(r"[ \t]+", " ", re.sub(r"(?m)^[ \t]+|[ \t]+$", "", text))
 
 
 def as_number(value: Any) -> float | None:
@@ -414,8 +239,3 @@ def as_number(value: Any) -> float | None:
 def is_number(cell: str) -> bool:
     """Whether a cell of text is a number with a decimal point, an empty one included."""
     return as_number(cell) is not None
-
-
-def is_any_number(cell: str) -> bool:
-    """Whether a cell of text is a number with a decimal point or comma, an empty one included."""
-    return is_number(cell.replace(",", "."))

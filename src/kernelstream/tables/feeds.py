@@ -14,35 +14,22 @@ however often the process is killed.
 
 from __future__ import annotations
 
-import codecs
+import heapq
 import io
 import os
 import select
 import sys
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import entry_points
+from operator import itemgetter
 from typing import Any, BinaryIO
 
-import numpy as np
-
-from kernelstream.tables.arrays import ArrayReader
 from kernelstream.tables.files import SCHEMES, SOURCES, SourceError, find_files
 from kernelstream.tables.formats import open_reader
-from kernelstream.tables.live import LiveRow, LiveRows, plain_lines
+from kernelstream.tables.live import LiveRow, LiveRows
 from kernelstream.tables.readers import LONGEST_LINE, UNREADABLE, Batch, ReadOptions, Selection
 
 Place = dict[str, Any]  # in a feed, ready for JSON
-
-
-def drop(text: str) -> None:
-    """Take a sentence about a broker that is gone, a tag that stopped, and the like.
-
-    Parameters
-    ----------
-    text : str
-        The sentence. Replace this attribute of a feed by a function that does more.
-    """
 
 
 class Feed:
@@ -53,7 +40,8 @@ class Feed:
 
     #: Seconds after which None says that nothing came.
     PATIENCE = 0.25
-    tell: Callable[[str], None] = staticmethod(drop)
+    #: Called with sentences: about a broker that is gone, a tag that stopped.
+    tell: Callable[[str], None] = staticmethod(lambda text: None)
 
     def rows(self) -> Iterator[LiveRow | str | None]:
         """Rows as they come; reasons for what is none; None where nothing came for a moment."""
@@ -77,7 +65,7 @@ class Feed:
 
 
 class PipeFeed(Feed):
-    """Lines of a pipe; where it is silent, None.
+    r"""Lines of a pipe; where it is silent, None.
 
     Parameters
     ----------
@@ -85,6 +73,12 @@ class PipeFeed(Feed):
         The pipe.
     parse : LiveRows
         What makes rows of lines.
+
+    Examples
+    --------
+    >>> import io
+    >>> list(PipeFeed(io.BytesIO(b"a,b\n1,2\n3\n"), LiveRows(2)).rows())
+    [LiveRow(x=array([1., 2.]), time=None, kept={}), '1 cells, but there are 2 columns']
     """
 
     def __init__(self, stream: BinaryIO, parse: LiveRows):
@@ -93,37 +87,31 @@ class PipeFeed(Feed):
     def rows(self) -> Iterator[LiveRow | str | None]:
         """Rows as soon as their lines are complete."""
         for line in lines_of(self.stream):
-            if line is None:
-                yield None
-                continue
-            row = self.parse.read(line)
-            if row is not None:
+            row = None if line is None else self.parse.read(line)
+            if row is not None or line is None:
                 yield row
 
 
 def lines_of(stream: BinaryIO) -> Iterator[bytes | None]:
-    """Lines as they come, and None now and then where nothing comes."""
+    """Lines of a stream, each as soon as it is complete; None now and then where nothing comes.
+
+    Of a line that is too long, only the beginning is kept.
+    """
     try:
-        number = stream.fileno()
+        can_wait = stream.fileno() >= 0 and sys.platform != "win32"
     except (OSError, ValueError, AttributeError):
-        number = -1
-    if number < 0 or sys.platform == "win32":  # where silence cannot be waited for
-        yield from plain_lines(stream)
-        return
-    rest, first = b"", True
+        can_wait = False
+    rest = b""
     while True:
-        if not select.select([number], [], [], Feed.PATIENCE)[0]:
+        if can_wait and not select.select([stream], [], [], Feed.PATIENCE)[0]:
             yield None
             continue
-        block = os.read(number, io.DEFAULT_BUFFER_SIZE)
+        block = stream.read1(io.DEFAULT_BUFFER_SIZE)  # type: ignore[attr-defined]
         if not block:
             break
         *lines, rest = (rest + block).split(b"\n")
-        if first and lines:
-            lines[0], first = lines[0].removeprefix(codecs.BOM_UTF8), False
-        yield from (line + b"\n" for line in lines)
-        if len(rest) > LONGEST_LINE:  # no row, whatever comes: its beginning tells
-            rest = rest[:LONGEST_LINE]
+        yield from lines
+        rest = rest[:LONGEST_LINE]
     if rest:
         yield rest
 
@@ -137,16 +125,13 @@ class FileFeed(Feed):
         Files, folders, globs.
     parse : LiveRows
         What makes rows.
-    format, array : str, optional
-        As for :class:`Source`.
 
     Examples
     --------
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.csv"
     >>> _ = path.write_text("t,a,b\n1,2,3\n2,,5\n3,x,6\n")
-    >>> import io
-    >>> parse = LiveRows(io.BytesIO(), 2, ["a", "b"], takes_missing=True, time_column="t")
+    >>> parse = LiveRows(2, ["a", "b"], takes_missing=True, time_column="t")
     >>> for row in FileFeed([str(path)], parse).rows():
     ...     print(row)
     LiveRow(x=array([2., 3.]), time='1', kept={})
@@ -154,28 +139,15 @@ class FileFeed(Feed):
     column 'a': 'x' is not a number
     """
 
-    def __init__(
-        self,
-        paths: Sequence[str],
-        parse: LiveRows,
-        format: str | None = None,
-        array: str | None = None,
-    ):
-        self.files = find_files(paths, format)
-        self.parse, self.options = parse, ReadOptions(array=array, carried_as_text=True)
+    def __init__(self, paths: Sequence[str], parse: LiveRows):
+        self.files, self.parse = find_files(paths), parse
 
     def rows(self) -> Iterator[LiveRow | str | None]:
         """Rows in the order of the files."""
         for file in self.files:
-            reader = open_reader(file, self.options)
-            kept = {self.parse.time_column, *self.parse.keep}
-            names = reader.columns if isinstance(reader, ArrayReader) else reader.names
-            columns = Selection(
-                tuple(name for name in names if name not in kept),
-                carried=tuple(name for name in reader.names if name in kept),
-            )
+            reader = open_reader(file, ReadOptions())
             try:
-                for batch in reader.batches(columns):
+                for batch in reader.batches(Selection(reader.names)):
                     yield from self._of_batch(batch, reader.named)
             except UNREADABLE as problem:
                 raise SourceError(f"{file.name} cannot be read to its end: {problem}") from problem
@@ -183,17 +155,15 @@ class FileFeed(Feed):
                 reader.close()
 
     def _of_batch(self, batch: Batch, named: bool) -> Iterator[LiveRow | str]:
-        if batch.matrix is not None:
-            for values in np.asarray(batch.matrix, dtype=np.float64):
-                yield self.parse.row_of(self.parse.named(values.tolist()))
-            return
-        invalid = deque(sorted(batch.invalid, key=lambda row: row.row))
+        """Valid rows and the reasons of the others, in their order."""
         rows = self.parse.rows_of(batch.table, named)
-        for number, row in zip(batch.numbers.tolist(), rows, strict=True):
-            while invalid and invalid[0].row < number:
-                yield invalid.popleft().reason
+        if batch.matrix is not None:
+            cells = batch.matrix.astype(float).tolist()
+            rows = (self.parse.row_of(self.parse.named(values)) for values in cells)
+        valid = zip(batch.numbers.tolist(), rows, strict=False)
+        others = ((row.row, row.reason) for row in batch.invalid)
+        for _, row in heapq.merge(valid, others, key=itemgetter(0)):
             yield row
-        yield from (row.reason for row in invalid)
 
 
 def open_address(
@@ -253,14 +223,11 @@ def read_settings(path: str | os.PathLike[str] | None) -> dict[str, str]:
     path = path or os.environ.get("KERNELSTREAM_SETTINGS")
     if not path:
         return {}
-    settings: dict[str, str] = {}
-    with open(path, encoding="utf-8") as lines:
-        for number, line in enumerate(lines, 1):
-            text = line.strip()
-            if not text or text.startswith("#"):
-                continue
-            name, equals, value = text.partition("=")
-            if not equals:
-                raise SourceError(f"{path}, line {number}: write name = value.")
-            settings[name.strip()] = value.strip()
-    return settings
+    with open(path, encoding="utf-8") as file:
+        lines = [line.strip() for line in file]
+    pairs = [line.partition("=") for line in lines if line and not line.startswith("#")]
+    for name, equals, _ in pairs:
+        if not equals:
+            number = lines.index(name) + 1
+            raise SourceError(f"{path}, line {number}: write name = value.")
+    return {name.strip(): value.strip() for name, _, value in pairs}

@@ -8,8 +8,9 @@ import gzip
 import io
 import lzma
 import os
+import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -31,23 +32,15 @@ FORMATS = {
     ".jsonl": "ndjson",
     ".json": "ndjson",
     ".npy": "npy",
-    ".npz": "npz",
 }
-# Compressions by suffix, with the first bytes of such a file. Brotli has none.
-COMPRESSIONS = {
-    ".gz": b"\x1f\x8b",
-    ".bz2": b"BZh",
-    ".xz": b"\xfd7zXZ",
-    ".zst": b"\x28\xb5\x2f\xfd",
-    ".lz4": b"\x04\x22\x4d\x18",
-    ".br": None,
-}
-MAGIC = {
-    b"PAR1": "parquet",
-    b"ARROW1": "arrow",
-    b"\xff\xff\xff\xff": "arrow",
-    b"\x93NUMPY": "npy",
-    b"PK\x03\x04": "npz",
+# Compressions by suffix: the first bytes of such a file, and what opens it. Not Arrow where the
+# standard library can: its bz2 reads a truncated file without an error, and it has no xz.
+COMPRESSIONS: dict[str, tuple[bytes, Callable[[Any], Any]]] = {
+    ".gz": (b"\x1f\x8b", gzip.open),
+    ".bz2": (b"BZh", bz2.open),
+    ".xz": (b"\xfd7zXZ", lzma.open),
+    ".zst": (b"\x28\xb5\x2f\xfd", lambda stored: pa.CompressedInputStream(stored, "zstd")),
+    ".lz4": (b"\x04\x22\x4d\x18", lambda stored: pa.CompressedInputStream(stored, "lz4")),
 }
 # Addresses are opened by another distribution: entry points of this group, by their scheme.
 SOURCES = "kernelstream.sources"
@@ -88,22 +81,18 @@ class File:
         Its path.
     format : str or None
         ``"csv"`` and so on; None to infer it from the first bytes.
-    compression : str or None
-        ``".gz"`` and so on; None to infer it from the first bytes.
     """
 
     path: str
     format: str | None
-    compression: str | None = None
 
     @classmethod
     def of(cls, path: str, format: str | None) -> File:
-        """A file with the format and the compression of its name."""
-        stem, suffix = os.path.splitext(path)
-        compression = suffix.lower() if suffix.lower() in COMPRESSIONS else None
-        if compression is not None:
+        """A file with the format of its name."""
+        stem, suffix = os.path.splitext(path.lower())
+        if suffix in COMPRESSIONS:
             suffix = os.path.splitext(stem)[1]
-        return cls(path, format or FORMATS.get(suffix.lower()), compression)
+        return cls(path, format or FORMATS.get(suffix))
 
     @property
     def name(self) -> str:
@@ -164,17 +153,8 @@ def find_files(given: Iterable[str | os.PathLike[str]], format: str | None = Non
             files.append(File(text, format))
         elif is_address(text):
             files.append(File(text, "ndjson"))
-        elif os.path.isdir(text):
-            files += _in_folder(Path(text), format)
-        elif os.path.exists(text):
-            files.append(File.of(text, format))
-        elif glob.has_magic(text):
-            matches = sorted(p for p in glob.glob(text, recursive=True) if os.path.isfile(p))
-            if not matches:
-                raise SourceError(f"No file matches {text!r}.")
-            files += [File.of(path, format) for path in matches]
         else:
-            raise SourceError(f"There is no file or folder {text!r}.")
+            files += [File.of(path, format) for path in _paths_of(text, format)]
     if not files:
         raise SourceError("No source was given: name files, folders or globs, or - for a pipe.")
     if sum(file.is_stdin for file in files) > 1:
@@ -184,20 +164,25 @@ def find_files(given: Iterable[str | os.PathLike[str]], format: str | None = Non
     return files
 
 
-def _in_folder(folder: Path, format: str | None) -> list[File]:
-    paths = []
-    for path in folder.rglob("*"):
-        parts = path.relative_to(folder).parts
-        if path.is_file() and not any(part.startswith((".", "_")) for part in parts):
-            paths.append(path)
-    files = [File.of(str(path), format) for path in sorted(paths)]
-    files = [file for file in files if file.format is not None]
-    if not files:
+def _paths_of(text: str, format: str | None) -> list[str]:
+    """The files of a path, a folder or a glob."""
+    if os.path.exists(text) and not os.path.isdir(text):
+        return [text]
+    if not os.path.isdir(text):
+        paths = sorted(path for path in glob.glob(text, recursive=True) if os.path.isfile(path))
+        if not paths:
+            nothing = "No file matches" if glob.has_magic(text) else "There is no file or folder"
+            raise SourceError(f"{nothing} {text!r}.")
+        return paths
+    found = sorted(path for path in Path(text).rglob("*") if path.is_file())
+    shown = [p for p in found if not re.search(r"(^|/)[._]", p.relative_to(text).as_posix())]
+    paths = [str(path) for path in shown if File.of(str(path), format).format is not None]
+    if not paths:
         raise SourceError(
-            f"The folder {folder} holds no file of a known format "
-            f"({', '.join(sorted(FORMATS))}); or name the format with --format."
+            f"The folder {text} holds no file of a known format ({', '.join(sorted(FORMATS))}); "
+            "or name the format with --format."
         )
-    return files
+    return paths
 
 
 def fingerprint(files: list[File]) -> tuple[tuple[str, int, int], ...]:
@@ -219,14 +204,12 @@ def fingerprint(files: list[File]) -> tuple[tuple[str, int, int], ...]:
     >>> os.path.basename(found), n_bytes
     ('rows.csv', 3)
     """
-    entries = []
-    for file in files:
-        if file.is_passing:
-            entries.append((file.path, 0, 0))
-        else:
-            stat = os.stat(file.path)
-            entries.append((os.path.abspath(file.path), stat.st_size, stat.st_mtime_ns))
-    return tuple(entries)
+    return tuple(
+        (file.path, 0, 0)
+        if file.is_passing
+        else (os.path.abspath(file.path), file.size, os.stat(file.path).st_mtime_ns)
+        for file in files
+    )
 
 
 def standard_input() -> BinaryIO:
@@ -237,7 +220,7 @@ def standard_input() -> BinaryIO:
 
 
 class ByteStream:
-    """A file or the standard input as decompressed bytes.
+    """A file or the standard input as decompressed bytes, which can be peeked at.
 
     Parameters
     ----------
@@ -253,14 +236,12 @@ class ByteStream:
             raw = getattr(stdin, "raw", stdin)
         else:
             raw = open(file.path, "rb", buffering=0)  # noqa: SIM115 (closed by the reader)
-        self.stored: Any = io.BufferedReader(cast(Any, raw), 1 << 20)
-        compression = file.compression
-        if compression is None:
-            start = self.stored.peek(8)
-            known = (c for c, magic in COMPRESSIONS.items() if magic and start.startswith(magic))
-            compression = next(known, None)
-        self.is_stored = compression is None
-        self.bytes: Any = decompressed(self.stored, compression)
+        self.stored = self.bytes = io.BufferedReader(cast(Any, raw), 1 << 20)
+        start = self.stored.peek(8)
+        for magic, decompressed in COMPRESSIONS.values():
+            if start.startswith(magic):
+                self.bytes = io.BufferedReader(decompressed(self.stored), 1 << 20)
+        self.is_stored = self.bytes is self.stored
 
     def fraction(self) -> float:
         """How much has been read, between 0 and 1, by stored bytes."""
@@ -272,26 +253,16 @@ class ByteStream:
         self.stored.close()
 
 
-def decompressed(stored: Any, compression: str | None) -> Any:
-    """Stored bytes as a stream that can be peeked at.
-
-    Not Arrow's for ``.bz2``: it takes a file that ends too early for an empty one.
-    """
-    if compression is None:
-        return stored
-    openers: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-    if compression in openers:
-        opened = openers[compression](stored)
-    else:
-        codec = {".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}[compression]
-        opened = pa.CompressedInputStream(pa.PythonFile(stored, mode="r"), codec)
-    return io.BufferedReader(opened, 1 << 20)
-
-
 def guess_format(start: bytes, name: str) -> str:
     """The format of a stream by its first bytes."""
-    for magic, format in MAGIC.items():
-        if start.startswith(magic):
+    beginnings = {
+        b"PAR1": "parquet",
+        b"ARROW1": "arrow",
+        b"\xff\xff\xff\xff": "arrow",
+        b"\x93NUMPY": "npy",
+    }
+    for beginning, format in beginnings.items():
+        if start.startswith(beginning):
             return format
     if start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         return "ndjson"

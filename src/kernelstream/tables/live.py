@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, BinaryIO, NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from kernelstream.tables.dialect import (
-    as_number,
-    csv_cells,
-    guess_delimiter,
-    header_names,
-    is_number,
-    readable,
-)
+from kernelstream.tables.dialect import Dialect, as_number, infer_dialect, is_number
+from kernelstream.tables.files import SourceError
 from kernelstream.tables.readers import LONGEST_LINE
 from kernelstream.tables.text import parse_json
 
@@ -40,41 +34,20 @@ class LiveRow(NamedTuple):
     time: Any
     kept: dict[str, Any]
 
-    def at(self, time: Any) -> LiveRow:
-        """The same row with another time stamp.
-
-        Parameters
-        ----------
-        time : object
-            The time stamp.
-        """
-        return LiveRow(self.x, time, self.kept)
-
-
-def plain_lines(stream: BinaryIO) -> Iterator[bytes]:
-    """Lines of a stream, each as soon as it is complete; of one that is too long the beginning."""
-    line = stream.readline(LONGEST_LINE).removeprefix(codecs.BOM_UTF8)
-    while line:
-        yield line
-        while len(line) >= LONGEST_LINE and not line.endswith(b"\n"):
-            line = stream.readline(LONGEST_LINE)
-        line = stream.readline(LONGEST_LINE)
-
 
 class LiveRows:
-    r"""Rows of a pipe, each as soon as its line is complete; a bad one is its reason in words.
+    r"""Rows of lines of CSV or JSON, one by one; an invalid one is its reason in words.
+
+    Lines that begin with ``{`` or ``[`` are JSON.
 
     Parameters
     ----------
-    stream : binary stream
     n_features : int
         So many values make a row.
     names : sequence of str, optional
         Names of the features; without any, those of the first good row count.
     takes_missing : bool
         Whether a row may have missing values.
-    format : "auto", "ndjson" or "csv"
-        With ``"auto"``, lines that begin with ``{`` or ``[`` are JSON.
     delimiter, header : str and bool, optional
         Of CSV, as for :class:`Source`.
     time_column : str, optional
@@ -83,41 +56,31 @@ class LiveRows:
 
     Examples
     --------
-    >>> import io
-    >>> for row in LiveRows(io.BytesIO(b"t,a,b\n7,1,2\n8,3\n"), 2, ["a", "b"], time_column="t"):
-    ...     print(row)
+    >>> parse = LiveRows(2, ["a", "b"], time_column="t")
+    >>> for line in (b"t,a,b", b"7,1,2", b"8,3"):
+    ...     print(parse.read(line))
+    None
     LiveRow(x=array([1., 2.]), time='7', kept={})
     2 cells, but there are 3 columns
     """
 
     def __init__(
         self,
-        stream: BinaryIO,
         n_features: int,
         names: Sequence[str] | None = None,
         *,
         takes_missing: bool = False,
-        format: str = "auto",
         delimiter: str | None = None,
         header: bool | None = None,
         time_column: str | None = None,
         keep: Sequence[str] = (),
     ):
-        self.stream, self.n_features, self.names = stream, n_features, names
-        self.takes_missing, self.format = takes_missing, format
+        self.n_features, self.names, self.takes_missing = n_features, names, takes_missing
         self.delimiter, self.header = delimiter, header
         self.time_column, self.keep = time_column, keep
-        self.columns: list[str] | None = None  # of CSV, once a line has settled them
-        self.separator = ","
+        self.dialect: Dialect | None = None  # of CSV, as soon as a line shows it
         self.other_header: str | None = None  # names of other columns than the model's
-        self.saw_json = False
         self.n_good = 0
-
-    def __iter__(self) -> Iterator[LiveRow | str]:
-        for line in plain_lines(self.stream):
-            row = self.read(line)
-            if row is not None:
-                yield row
 
     def read(self, line: bytes) -> LiveRow | str | None:
         """The row of a line, or of a message: its reason in words where it is none.
@@ -132,19 +95,15 @@ class LiveRows:
         LiveRow, str or None
             None for a line that is no row and no mistake: a header, an empty line.
         """
-        text = readable(line).strip(" \r\n")
+        text = line.decode(errors="backslashreplace").strip(" \r\n\ufeff")
         if not text:
             return None
         if len(line) >= LONGEST_LINE:
-            row: LiveRow | str | None = f"a line of more than {LONGEST_LINE >> 20} MiB"
-        elif self.format == "ndjson" or (self.format == "auto" and text[0] in "{["):
-            row = self._of_json(text)
-        else:
-            row = self._of_csv(text)
-            if isinstance(row, str) and self.saw_json:
-                row = "not a JSON object"
-        self.n_good += isinstance(row, LiveRow)
-        return row
+            return f"a line of more than {LONGEST_LINE >> 20} MiB"
+        try:
+            return self._of_json(text) if text[0] in "{[" else self._of_csv(text)
+        except (csv.Error, SourceError) as problem:
+            return f"not a row of CSV: {problem}"
 
     def rows_of(self, table: pa.RecordBatch, named: bool = True) -> Iterator[LiveRow | str]:
         """The rows of a piece of a table; what is null is missing.
@@ -177,35 +136,29 @@ class LiveRows:
         value = parse_json(text)
         if isinstance(value, list):
             value = self.named(value)
-        if not isinstance(value, dict):
-            return "not a JSON object"
-        self.saw_json = True
-        return self._row(value)
+        return self.row_of(value) if isinstance(value, dict) else "not a JSON object"
 
     def _of_csv(self, text: str) -> LiveRow | str | None:
         """A line of CSV; None for a header.
 
-        The first line may be anything: the banner of a program, a row that was cut. What the
-        columns are is settled by the first line that makes sense as a header or as a row.
+        The first line may be anything: the banner of a program, a row that was cut. The first line
+        that makes sense as a header or as a row determines the columns.
         """
-        if self.columns is not None:
-            row = self._of_cells(text, self.columns, self.separator)
+        if self.dialect is not None:
+            row = self._of_cells(text, self.dialect)
             # Any line of the right length is a header for a model without names. It was none if no
             # row fits it.
             if not isinstance(row, str) or self.n_good or self.names is not None:
                 return row
-        separator = self.delimiter or guess_delimiter(text)
-        try:
-            cells = csv_cells(text, separator)
-        except csv.Error as problem:
-            return f"not a row of CSV: {problem}"
-        names = header_names(cells, self.header)
-        if names is not None and self._names_enough(names):
-            self.columns, self.separator = names, separator
+        dialect = infer_dialect(text.encode(), self.delimiter, self.header)
+        names = dialect.names
+        is_header = dialect.named and dialect.delimiter != " "  # words with blanks are a sentence
+        if is_header and self._names_enough(names):
+            self.dialect = dialect
             return None
-        if names is not None:
+        if dialect.named:
             # Names of other columns, as far as one can tell: rows below are not the model's.
-            if len(names) >= self.n_features and not any(map(is_number, names)):
+            if is_header and len(names) >= self.n_features and not any(map(is_number, names)):
                 self.other_header = text[:80]
             return f"neither a row nor a header with the columns of the model: {text[:80]!r}"
         if self.other_header is not None:
@@ -213,34 +166,31 @@ class LiveRows:
                 f"the header {self.other_header!r} does not name the columns of the model; with "
                 "--read header=false, values are taken in the order of the model"
             )
-        columns = self._positions(len(cells))
-        row = self._of_cells(text, columns, separator)
+        dialect = replace(dialect, names=self._positions(len(names)))
+        row = self._of_cells(text, dialect)
         if isinstance(row, LiveRow):
-            self.columns, self.separator = columns, separator
+            self.dialect = dialect
         return row
 
-    def _of_cells(self, text: str, columns: list[str], separator: str) -> LiveRow | str:
+    def _of_cells(self, text: str, dialect: Dialect) -> LiveRow | str:
         """A line of CSV as a row of these columns."""
-        try:
-            cells = csv_cells(text, separator)
-        except csv.Error as problem:
-            return f"not a row of CSV: {problem}"
-        if len(cells) != len(columns):
-            return f"{len(cells)} cells, but there are {len(columns)} columns"
-        return self._row(dict(zip(columns, cells, strict=True)))
+        cells = dialect.cells(text)
+        if len(cells) != len(dialect.names):
+            return f"{len(cells)} cells, but there are {len(dialect.names)} columns"
+        return self.row_of(dict(zip(dialect.names, cells, strict=True)))
 
-    def _names_enough(self, names: list[str]) -> bool:
+    def _names_enough(self, names: Sequence[str]) -> bool:
         if self.names is not None:  # columns that are not there are missing values
             known = set(self.names) & set(names)
             return bool(known) if self.takes_missing else len(known) == len(set(self.names))
         others = {self.time_column, *self.keep} - {None}
         return others <= set(names) and len(names) - len(others) == self.n_features
 
-    def _positions(self, n: int) -> list[str]:
+    def _positions(self, n: int) -> tuple[str, ...]:
         """Names for values that come without: the model's where the number fits."""
         if self.names is not None and len(self.names) == n:
-            return list(self.names)
-        return [f"x{i}" for i in range(n)]
+            return tuple(self.names)
+        return tuple(f"x{i}" for i in range(n))
 
     def named(self, values: list[Any]) -> dict[str, Any]:
         """Values that come without names, by those of the model where the number fits.

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import csv
-import glob
 import lzma
 import os
-import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
@@ -27,7 +26,6 @@ UNREADABLE = (
     csv.Error,
     zlib.error,
     lzma.LZMAError,
-    zipfile.BadZipFile,
 )
 BLOCK_BYTES = 8 << 20  # of rows as float64 in one batch: memory stays bounded
 # Rows in one batch: two blocks of a stream for each core, and as many as memory is worth.
@@ -137,11 +135,6 @@ class Selection:
         beside = [name for name in (self.weight, self.target) if name is not None]
         return list(dict.fromkeys((*self.features, *beside, *self.carried)))
 
-    @property
-    def only_carried(self) -> list[str]:
-        """The columns that are carried through and nothing else."""
-        return [n for n in self.carried if n not in {*self.features, self.weight, self.target}]
-
 
 @dataclass(frozen=True)
 class ReadOptions:
@@ -156,11 +149,9 @@ class ReadOptions:
     on_bad_rows: str = "error"
     limit: int | None = None
     format: str | None = None
-    array: str | None = None
     delimiter: str | None = None
     header: bool | None = None
     dtype: str = "auto"
-    carried_as_text: bool = False
     encoding: str | None = None
     connection: Connection = field(default_factory=Connection)
     stdin: BinaryIO | None = None
@@ -170,15 +161,6 @@ class ReadOptions:
             raise ValueError(f"on_bad_rows must be 'error' or 'skip'; got {self.on_bad_rows!r}.")
         if self.limit is not None and self.limit < 1:
             raise ValueError(f"limit must be at least 1; got {self.limit}.")
-
-    @property
-    def names(self) -> tuple[str, ...] | None:
-        """The columns that are requested by name; None if any may be read."""
-        learned = self.features or self.columns
-        if learned is None or any(glob.has_magic(name) for name in learned):
-            return None
-        weight = [] if self.weight_column is None else [self.weight_column]
-        return tuple(dict.fromkeys([*learned, *weight, *(self.keep or ())]))
 
 
 class Reader:
@@ -197,13 +179,13 @@ class Reader:
         """Names of the columns that hold numbers."""
         raise NotImplementedError
 
-    def batches(self, columns: Selection, skip: int = 0) -> Iterator[Batch]:
-        """The rows after the first ``skip``, with these columns."""
+    def batches(self, columns: Selection) -> Iterator[Batch]:
+        """The rows, with these columns."""
         raise NotImplementedError
 
     def head(self, columns: Selection, most: int) -> Batch:
         """At most so many first rows, as far as they have come; they stay to be read."""
-        return Batch.of(pa.table({name: pa.array([], pa.string()) for name in columns.wanted}))
+        raise NotImplementedError
 
     def is_single(self, names: Sequence[str]) -> bool:
         """Whether float32 holds these columns exactly."""
@@ -231,12 +213,18 @@ def rows_in_batch(n_columns: int, least: int = 64) -> int:
     return int(np.clip(BLOCK_BYTES // (8 * max(n_columns, 1)), least, MOST_ROWS))
 
 
-def require_few(n_columns: int, file: File) -> None:
-    """Raise for a table so wide that reading it would take all memory."""
-    if n_columns > MOST_COLUMNS:
+def check_names(names: Sequence[str], file: File) -> None:
+    """Raise for columns of one name, or for so many that reading them would take all memory."""
+    if len(names) > MOST_COLUMNS:
         raise SourceError(
-            f"{file.name} has {n_columns:,} columns, and a table may have {MOST_COLUMNS:,}: store "
+            f"{file.name} has {len(names):,} columns, and a table may have {MOST_COLUMNS:,}: store "
             "the numbers as an array (numpy.save), which may be wider."
+        )
+    repeated = [name for name, n in Counter(names).items() if n > 1]
+    if repeated:
+        raise SourceError(
+            f"{file.name} has several columns called {', '.join(map(repr, repeated[:8]))}: rename "
+            "them."
         )
 
 

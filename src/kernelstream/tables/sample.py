@@ -76,7 +76,7 @@ def sample_rows(
     total = sum(file.size for file in files) or 1
     parts: list[Batch] = []
     # Arrays are parts of a matrix; next to text, they are columns of a table as that is.
-    are_mixed = len({file.format in ("npy", "npz") for file in files}) > 1
+    are_mixed = len({file.format == "npy" for file in files}) > 1
     remarks: dict[str, None] = {}
     found = {}
     for file in files:

@@ -17,7 +17,6 @@ from kernelstream.tables.arrays import ArrayReader
 from kernelstream.tables.files import File, SourceError, find_files, standard_input
 from kernelstream.tables.formats import open_reader
 from kernelstream.tables.inference import SchemaOptions, infer_schema, matching, require
-from kernelstream.tables.memory import give_back
 from kernelstream.tables.readers import UNREADABLE, BadRow, Batch, Reader, ReadOptions, Selection
 from kernelstream.tables.sample import TableSample, sample_rows
 from kernelstream.tables.schema import (
@@ -131,23 +130,20 @@ class Source:
         weight_column : str
             Column with the weight of each row.
         keep : sequence of str or None
-            Columns to carry through; None for all that are not learned.
+            Columns to carry through; None for all that are not learned. Those of CSV files are
+            text.
         on_bad_rows : "error" or "skip"
             A row with an invalid value is an error that names it, or is skipped and listed in
             ``Block.bad``.
         limit : int
             End after so many valid rows.
         format : str
-            ``"parquet"``, ``"csv"``, ``"arrow"``, ``"ndjson"``, ``"npy"`` or ``"npz"``, if it
-            cannot be inferred from names and first bytes.
-        array : str
-            Name of the array in ``.npz`` archives.
+            ``"parquet"``, ``"csv"``, ``"arrow"``, ``"ndjson"`` or ``"npy"``, if it cannot be
+            inferred from names and first bytes.
         delimiter, header, encoding : str, bool and str
             Of CSV files; by default inferred from the first bytes.
         dtype : "auto", "float32" or "float64"
             ``"auto"`` is float32 if that loses nothing.
-        carried_as_text : bool
-            Leave the kept columns of CSV files as they are spelled.
         connection : Connection
             For an address: users and passwords, the database, and where to continue.
         stdin : binary stream
@@ -369,7 +365,7 @@ class Source:
         if self.from_pipe:
             yield from blocks
             return
-        give_back()  # what came before a pass was of other sizes, and so is what comes after it
+        pa.default_memory_pool().release_unused()  # batches before and after have other sizes
         asked: SimpleQueue[bool] = SimpleQueue()
         answers: SimpleQueue[tuple[Block | None, BaseException | None]] = SimpleQueue()
 
@@ -397,7 +393,7 @@ class Source:
         finally:
             asked.put(False)
             reader.join(GRACE)
-            give_back()
+            pa.default_memory_pool().release_unused()
 
     def _of_file(self, index: int, skip: int) -> Iterator[Block]:
         file = self.files[index]
@@ -411,10 +407,11 @@ class Source:
             self._first = None
         try:
             require(self.selection.wanted, reader.names, file.name)
-            for batch in reader.batches(self.selection, skip):
-                block = self._block(file, index, batch)
-                self._note(index, reader.fraction())
-                yield block
+            for batch in reader.batches(self.selection):
+                if batch.end > skip:
+                    block = self._block(file, index, batch.after(skip))
+                    self._note(index, reader.fraction())
+                    yield block
             self._note(index + 1, 0.0)
         except UNREADABLE as problem:
             raise SourceError(f"{file.name} cannot be read to its end: {problem}") from problem

@@ -203,7 +203,7 @@ class KafkaFeed(Feed):
             return f"{where}: {row}"
         if row is not None and row.time is None:
             kind, milliseconds = message.timestamp()
-            row = row.at(milliseconds if kind else None)
+            row = LiveRow(row.x, milliseconds if kind else None, row.kept)
         return row
 
     def _handle(self, error: KafkaError) -> None:

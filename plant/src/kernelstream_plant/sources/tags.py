@@ -283,4 +283,4 @@ class TagFeed(Feed):
             if all(math.isnan(v) for v in cells.values()):
                 continue  # silence is told by the one who watches
             row = self.parse.row_of(dict(cells))
-            yield row if isinstance(row, str) else row.at(at)
+            yield row if isinstance(row, str) else LiveRow(row.x, at, row.kept)
