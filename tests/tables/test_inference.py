@@ -59,9 +59,6 @@ def test_types() -> None:
     found = uses(columns)
     expected = ["left out", "left out", "left out", "category", "boolean", "number"]
     assert list(found.values())[1:] == expected
-    assert uses({"when": dates}, treat={"w*": "calendar"})["when"] == "calendar"
-    with pytest.raises(SourceError, match="holds no dates"):
-        uses({}, treat={"x": "calendar"})
 
 
 def test_an_order_of_a_few_rows_is_an_accident() -> None:

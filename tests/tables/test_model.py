@@ -223,8 +223,6 @@ def test_kinds_of_columns_that_numpy_has_no_numbers_for() -> None:
     assert found.encoder_.schema_.features == ("a", "took", *levels)
     rows = found.encode(frame)
     assert np.allclose(rows[:, 1], 60 * np.abs(WHOLE.b))
-    with pytest.raises(ValueError, match="'took' holds no dates or times"):
-        model(columns={"took": "calendar"}).fit(frame)
     dates = WHOLE[["a"]].assign(when=pd.date_range("2026-01-01", periods=N))
     with pytest.raises(ValueError, match=r"'when' holds timestamp.*, not numbers"):
         model(columns={"when": "number"}).fit(dates)
@@ -234,9 +232,9 @@ def test_kinds_of_columns_that_numpy_has_no_numbers_for() -> None:
 
 def test_whole_numbers_of_many_digits_are_keys() -> None:
     """Of 10**30 Arrow knew no type, and floats cannot tell 2**60 from the next one."""
-    for first in (2**60, 10**30):
+    for first, reason in ((2**60, "counts the rows"), (10**30, "a key")):
         frame = WHOLE[["a", "b"]].assign(account=[first + i for i in range(N)])
-        with pytest.warns(UserWarning, match="'account' \\(a key"):
+        with pytest.warns(UserWarning, match=rf"'account' \({reason}"):
             assert model().fit(frame).n_features_in_ == 2
 
 

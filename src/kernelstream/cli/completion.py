@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-USES = ("number", "boolean", "category", "codes", "calendar", "out")
+USES = ("number", "boolean", "category", "codes", "out")
 HEAD = 1 << 16  # bytes of a text that its first line is looked for in
 TEXT_FILES = (".csv", ".tsv", ".txt")
 MANY = 1000  # columns that a shell is told

@@ -217,8 +217,8 @@ class ColumnOptions:
         str | None,
         typer.Option(
             metavar="NAME=TYPE,...",
-            help="Types of columns: 'zip=category,when=calendar,id=number,note=out'. Names or "
-            "patterns; number, boolean, category, codes, calendar or out.",
+            help="Types of columns: 'zip=category,id=number,note=out'. Names or patterns; number, "
+            "boolean, category, codes or out.",
             rich_help_panel=INPUT,
             autocompletion=completion.uses,
         ),

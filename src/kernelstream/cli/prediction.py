@@ -20,7 +20,6 @@ from kernelstream.regression.classifier import set_classes
 from kernelstream.regression.ridge import note_shape
 from kernelstream.stream import HeldBack
 from kernelstream.tables import Block, Learner, Source, Target
-from kernelstream.tables.target import INTEGER
 
 HOLDOUT = 0.2  # fraction of the rows
 MOST_BYTES = 256 << 20  # of held-out rows of a pipe, which are kept until the model is there
@@ -213,6 +212,6 @@ def target_facts(
 
 def say_target(target: Target, screen: Screen) -> None:
     """Print the type of the target, where it may be wrong."""
-    if target.labels == INTEGER:
+    if target.is_class and target.classes.dtype.kind == "i":
         name = target.name
         screen.say(f"Target {target}; --treat '{name}=number' would predict a number.")

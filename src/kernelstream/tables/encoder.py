@@ -22,18 +22,17 @@ from kernelstream.tables.schema import Schema, column_means, few
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Encode the columns of a table as numbers.
 
-    Numbers are kept, categories become one column of 0 and 1 for each level, dates become points on
-    circles (hour, weekday, day of the year). Columns that carry nothing to learn (counters,
-    constants, copies, free text) are excluded. The first table decides all of it; later ones may
-    have their columns in another order, more of them, and levels that are new. An array has no
-    names: its columns are those that are encoded, in their order.
+    Numbers are kept, and categories become one column of 0 and 1 for each level. Columns that
+    carry nothing to learn (counters, keys, dates, free text) are excluded. The first table decides
+    all of it; later ones may have their columns in another order, more of them, and levels that
+    are new. An array has no names: its columns are those that are encoded, in their order.
 
     Parameters
     ----------
     columns : dict, default=None
         Column types by name or pattern, where they are not inferred as they should be: "number",
         "boolean", "category" (one column for each level), "codes" (the number of the level, for
-        :class:`kernelstream.kernels.Categorical`), "calendar", or "out" to exclude a column.
+        :class:`kernelstream.kernels.Categorical`), or "out" to exclude a column.
     missing : {"fill", "keep", "error"}, default="fill"
         "fill" replaces missing values by the mean of their column, "keep" leaves NaN for a later
         step, "error" rejects rows with missing values. Inside a :class:`TableModel`, "fill" is done
@@ -160,7 +159,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self.filled(rows) if self.missing == "fill" else rows
 
     def inverse_transform(self, X: Any) -> pa.Table:
-        """Decode rows: numbers, the likeliest level of each category, angles of dates.
+        """Decode rows: numbers, and the likeliest level of each category.
 
         Parameters
         ----------
@@ -275,10 +274,10 @@ def warn_of_excluded(schema: Schema) -> None:
     """Warn of columns that are excluded although nobody asked for it."""
     out = [c for c in schema.columns if not c.learned and c.reason != "not asked for"]
     if out:
-        reasons = [f"{column.name!r} ({column.reason.split(' (--')[0]})" for column in out]
+        reasons = [f"{column.name!r} ({column.reason})" for column in out]
         warnings.warn(
             f"Columns that are not learned: {few(reasons, 5)}. columns={{{out[0].name!r}: KIND}} "
-            "learns the first all the same (KIND is 'number', 'category' or 'calendar'); 'out' "
-            "excludes it without this warning.",
+            "learns the first all the same (KIND is 'number' or 'category'); 'out' excludes it "
+            "without this warning.",
             stacklevel=4,
         )

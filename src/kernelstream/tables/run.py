@@ -32,7 +32,6 @@ from kernelstream.serialization import ModelFile
 from kernelstream.stream import ColumnScales
 from kernelstream.tables.encoder import TableEncoder
 from kernelstream.tables.files import fingerprint
-from kernelstream.tables.schema import Schema
 from kernelstream.tables.source import Block, Source, SourcePosition
 from kernelstream.tables.target import Target
 
@@ -79,7 +78,7 @@ def calibrate(estimator: KernelEstimator, source: Source) -> None:
 
 def begin(model: TableModel, source: Source) -> None:
     """Give a model the schema of files, and scaling and kernel parameters from a sample of them."""
-    model.encoder_ = TableEncoder.of(schema_of(source), **model.new_encoder().get_params())
+    model.encoder_ = TableEncoder.of(source.schema, **model.new_encoder().get_params())
     model.begin(model.encoder_.schema_.fills)
     estimator, X = model.estimator_, source.sampled_rows
     if X is None or not len(X) or not isinstance(estimator, StreamingKernelPCA):
@@ -87,11 +86,6 @@ def begin(model: TableModel, source: Source) -> None:
     calibrate(estimator, source)
     if estimator.scale is None:
         ColumnScales.of(X).warn(source.names)
-
-
-def schema_of(source: Source) -> Schema:
-    """The schema of a source; columns of numbers where none was inferred."""
-    return source.encoding
 
 
 # -- a run
