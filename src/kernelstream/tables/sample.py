@@ -67,19 +67,24 @@ def sample_rows(
     if not all(Path(file.path).is_file() for file in files):  # a pipe can be read only once
         return TableSample(first.head(columns, ROWS), False, first.remarks)
     size = int(np.clip(NUMBERS // max(len(first.names), 1), 500, ROWS))
-    parts: list[Batch] = []
+    # Arrays are parts of a matrix; next to text, they are columns of a table as that is.
+    are_mixed = len({file.format in ("npy", "npz") for file in files}) > 1
+    known, parts = set(first.names), list[Batch]()
     draws, n_rows = np.zeros(0), 0
     remarks: dict[str, None] = {}
     for file in files:
         reader = open_reader(file, options)
         remarks |= dict.fromkeys(reader.remarks)
-        if more := [name for name in reader.names if name not in first.names]:
+        here = set(reader.names)
+        features = tuple(name for name in columns.features if name in here)
+        wanted = replace(columns, features=features)
+        if are_mixed and isinstance(reader, ArrayReader):
+            wanted = replace(columns, features=(), carried=features)
+        if more := [name for name in reader.names if name not in known]:
             remark = f"{file.name} has columns that {first.file.name} has not"
             remarks[f"{remark}, and that are left out: {few(more, 20)}."] = None
         try:
-            if isinstance(reader, ArrayReader) != isinstance(first, ArrayReader):
-                raise SourceError(f"{file.name} and {first.file.name}: read arrays, or tables.")
-            for batch, drawn in drawn_batches(reader, columns, n_rows, size, options.limit):
+            for batch, drawn in drawn_batches(reader, wanted, n_rows, options.limit):
                 n_rows += len(drawn)
                 kept = highest(drawn, size)
                 if len(draws) >= size:
@@ -95,13 +100,12 @@ def sample_rows(
             reader.close()
         if n_rows == options.limit:
             break
-    if not parts:
-        raise SourceError("The source holds no row.")
-    return TableSample(rows_at(joined(parts), highest(draws, size)), True, tuple(remarks))
+    sample = rows_at(joined(parts), highest(draws, size)) if parts else first.head(columns, ROWS)
+    return TableSample(sample, True, tuple(remarks))
 
 
 def drawn_batches(
-    reader: Reader, columns: Selection, n_before: int, size: int, limit: int | None
+    reader: Reader, columns: Selection, n_before: int, limit: int | None
 ) -> Iterator[tuple[Batch, np.ndarray]]:
     """The rows of a file, up to a limit, with the random numbers by which they are drawn.
 
@@ -110,21 +114,15 @@ def drawn_batches(
     reader : Reader
         The reader of the file.
     columns : Selection
-        The columns that are sampled; the file may lack some.
+        The columns that are sampled.
     n_before : int
         Rows of the files before it.
-    size : int
-        Rows of the sample.
     limit : int or None
         Rows of all files that may be drawn.
     """
-    features, carried = (
-        tuple(name for name in names if name in reader.names)
-        for names in (columns.features, columns.carried)
-    )
-    columns = replace(columns, features=features, carried=carried)
     for batch in reader.batches(columns):
         n = len(batch.numbers) if limit is None else min(len(batch.numbers), limit - n_before)
+        batch = batch if columns.features else replace(batch, matrix=None)
         yield batch, uniforms(0, "survey", n_before, n)
         n_before += n
         if n_before == limit:
@@ -150,5 +148,5 @@ def joined(parts: list[Batch]) -> Batch:
         table = pa.concat_tables(tables, promote_options="permissive")
     numbers = np.concatenate([part.numbers for part in parts])
     matrices = [part.matrix for part in parts if part.matrix is not None]
-    matrix = np.concatenate(matrices) if matrices else None
+    matrix = np.concatenate(matrices) if len(matrices) == len(parts) else None
     return replace(Batch.of(table), numbers=numbers, matrix=matrix)
