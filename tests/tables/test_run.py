@@ -226,7 +226,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("ending", FORMATS)
 def test_draws_of_files_are_those_of_an_array(ending: str) -> None:
     X = two_columns()
-    files = FileRows.of(pca(), Source(written(X, ending)))
+    files = FileRows(Source(written(X, ending)))
     memory = until.Population.of(X, None)
     assert files.n == memory.n == 3000 and files.weight == 3000.0
     wanted = {"learned": 100, "wider": 7, "judging": 500}
@@ -242,7 +242,7 @@ def test_rows_of_files_are_drawn_by_their_weight() -> None:
     X, weights = two_columns(), np.random.default_rng(5).pareto(1.0, 3000)
     weights[[0, 299, 300, 1500, 2999]] = 0.0  # also where blocks begin and end
     path = written(X, "parquet", w=weights)
-    files = FileRows.of(pca(), Source(path, weight_column="w"))
+    files = FileRows(Source(path, weight_column="w"))
     memory = until.Population.of(X, weights)
     expected = memory.draw(3, "judging", slice(0, 4000))
     assert np.array_equal(files.draws(3, {"judging": 4000})("judging", slice(0, 4000)), expected)
@@ -255,7 +255,7 @@ def test_rows_of_files_are_drawn_by_their_weight() -> None:
 
 def test_a_point_at_the_very_end_is_the_last_row_that_counts(folder: Path) -> None:
     path = written(two_columns(700), "parquet", w=np.repeat([0.1, 0.0], [690, 10]))
-    files = FileRows.of(pca(), Source(path, weight_column="w"))
+    files = FileRows(Source(path, weight_column="w"))
     assert np.array_equal(files.rows_at(np.array([files.weight, 0.0])), two_columns(700)[[689, 0]])
 
 
@@ -301,7 +301,7 @@ def test_bad_rows_of_files_are_no_part_of_what_is_spoken_of() -> None:
 
 def test_files_that_change_meanwhile_and_pipes_are_refused(folder: Path) -> None:
     path = written(two_columns(), "csv")
-    found = FileRows.of(pca(), Source(path))
+    found = FileRows(Source(path))
     written(two_columns(2000), "csv")
     with pytest.raises(ValueError, match="changed meanwhile"):
         found.draws(0, {"judging": 500})

@@ -47,7 +47,7 @@ from kernelstream.cli.terminal import Screen
 from kernelstream.cli.wording import of_shell
 from kernelstream.estimators import ProgressiveSampling
 from kernelstream.stream import Rows
-from kernelstream.tables import Source, learner_of
+from kernelstream.tables import Learner, Source
 
 
 def fit(given: FitArguments, screen: Screen) -> None:
@@ -91,7 +91,7 @@ def fit_rows(given: FitArguments, estimator: Any, screen: Screen) -> None:
         prepare_estimator(estimator, source, calibrated=given.detector is None)
     # A second pass would learn the rows that a detector holds out.
     passes = 1 if given.detector is not None else given.passes
-    learner = learner_of(estimator, source, passes)
+    learner = Learner(estimator, source, passes)
     stored = Stored(estimator, source.names if source.named else None, kept_schema(source))
     identity |= common_identity(given, source)
     job = Job(stored, learner, source, given.output, identity, given, screen)

@@ -47,7 +47,15 @@ def fit_paper(given: PaperArguments, kind: type, texts: dict[str, str], screen: 
         say_columns(source, estimator, screen)
         stored = Stored(estimator, source.names if source.named else None, kept_schema(source))
         identity = {"command": "paper", "method": kind.__name__, **texts}
-        job = Job(stored, Learner(estimator), source, given.output, identity, given, screen)
+        job = Job(
+            stored,
+            Learner(estimator, source, passes=1),
+            source,
+            given.output,
+            identity,
+            given,
+            screen,
+        )
         began = time.perf_counter()
         if not has_epochs:
             learn(job, [])

@@ -23,12 +23,10 @@ from kernelstream.estimators import ProgressiveSampling
 from kernelstream.serialization import Replacement
 from kernelstream.tables import (
     Block,
-    Checkpoint,
     CheckpointMismatchError,
     FileRows,
     Learner,
     Run,
-    RunObserver,
     Source,
     is_address,
 )
@@ -66,20 +64,9 @@ class Job:
     given: opt.CheckpointOptions
     screen: Screen
 
-    def checkpoint(self) -> Checkpoint:
-        """The checkpoint beside the output."""
-        every = opt.seconds(self.given.checkpoint_every)
-        if every is not None and not Replacement.is_possible(self.output):
-            raise CommandError(
-                USAGE,
-                f"{self.output} is no plain file: there is no place for a checkpoint beside it.",
-            )
-
-        def save(estimator: Any, path: Path, progress: dict[str, Any]) -> None:
-            replace(self.stored, estimator=estimator, progress=progress).save(path)
-
-        path = checkpoint_path(self.output)
-        return Checkpoint(path, math.inf if every is None else every, self.identity, save)
+    def save(self, estimator: Any, path: Path, progress: dict[str, Any]) -> None:
+        """Write a checkpoint."""
+        replace(self.stored, estimator=estimator, progress=progress).save(path)
 
 
 def checkpoint_path(output: Path) -> Path:
@@ -94,23 +81,22 @@ def learn(
 
     ``earlier`` is the history of the model; ``at_end`` is called before the model is written.
     """
-    source, given, checkpoint = job.source, job.given, job.checkpoint()
+    source, given, path = job.source, job.given, checkpoint_path(job.output)
     sources = [file.path for file in source.files]
-    require_apart([job.output, checkpoint.path, given.rejects], sources)
-    observer = ScreenObserver(job.screen, given.rejects)
-    run = Run(job.learner, source, checkpoint, observer)
+    require_apart([job.output, path, given.rejects], sources)
+    run = ScreenRun(job)
     if given.resume and not resume(run, job):
         job.screen.say(f"Already complete: {job.output}.")
         job.screen.result({"model": str(job.output), "complete": True}, output=job.output)
         return None
-    if not given.resume and checkpoint.path.exists():
-        job.screen.say(f"Starting afresh; --resume would have gone on from {checkpoint.path}.")
-    with terminable(), observer.open(run):
+    if not given.resume and path.exists():
+        job.screen.say(f"Starting afresh; --resume would have gone on from {path}.")
+    with terminable(), run.listing():
         try:
             run.complete()
         except KeyboardInterrupt:
-            if checkpoint.path.exists():
-                job.screen.say(f"Interrupted; --resume goes on from {checkpoint.path}.")
+            if path.exists():
+                job.screen.say(f"Interrupted; --resume goes on from {path}.")
             raise
         job.stored.estimator = job.learner.estimator
         if at_end is not None:
@@ -142,40 +128,48 @@ def finish(
     checkpoint_path(job.output).unlink(missing_ok=True)
 
 
-class ScreenObserver(RunObserver):
-    """Shows the progress of a run, and lists its rejected rows."""
+class ScreenRun(Run):
+    """A run that shows its progress, and lists its rejected rows."""
 
-    def __init__(self, screen: Screen, rejects: Path | None):
-        self.screen, self.path = screen, rejects
-        self.first_fraction = Learner.first_fraction
+    def __init__(self, job: Job):
+        every = opt.seconds(job.given.checkpoint_every)
+        if every is not None and not Replacement.is_possible(job.output):
+            raise CommandError(
+                USAGE,
+                f"{job.output} is no plain file: there is no place for a checkpoint beside it.",
+            )
+        path, every = checkpoint_path(job.output), math.inf if every is None else every
+        super().__init__(job.learner, job.source, path, every, job.identity, job.save)
+        self.screen, self.first_fraction = job.screen, 0.5
+        self.rejects_path = job.given.rejects
 
     @contextlib.contextmanager
-    def open(self, run: Run) -> Iterator[None]:
+    def listing(self) -> Iterator[None]:
         """The list of rejected rows, cut back to those before the checkpoint."""
-        self.rejects = Rejects(self.path, run.progress.n_invalid)
+        self.rejects = Rejects(self.rejects_path, self.progress.n_invalid)
         try:
             yield
         finally:
             self.rejects.close()
 
     @contextlib.contextmanager
-    def reading(self, run: Run) -> Iterator[None]:
+    def reading(self) -> Iterator[None]:
         """A progress bar for one pass."""
-        number, n_passes = run.learner.number, run.learner.n_passes
+        number, n_passes = self.learner.number, self.learner.n_passes
         title, edges = "learning", [0.0, 1.0]
         if n_passes == 2:
             if number == 1:
-                self.first_fraction = run.learner.first_fraction
+                self.first_fraction = self.learner.first_fraction
             title, edges = f"pass {number} of 2", [0.0, self.first_fraction, 1.0]
-        with RowProgress(self.screen, run.source, title, *edges[number - 1 :][:2]) as self.bar:
+        with RowProgress(self.screen, self.source, title, *edges[number - 1 :][:2]) as self.bar:
             yield
 
-    def on_block(self, run: Run, block: Block) -> None:
+    def on_block(self, block: Block) -> None:
         """Count the rows of a block, and list the rejected ones."""
-        if run.learner.number == 1:
+        if self.learner.number == 1:
             self.rejects.add(block.bad)
-        is_last = run.learner.number == run.learner.n_passes
-        self.bar.update(len(block), run.learner.estimator if is_last else None)
+        is_last = self.learner.number == self.learner.n_passes
+        self.bar.update(len(block), self.learner.estimator if is_last else None)
 
 
 # -- resume
@@ -290,7 +284,7 @@ def learn_random_rows(job: Job, until: float) -> int:
         bar.update(len(block))
 
     with RowProgress(job.screen, job.source, "counting") as bar:
-        rows = FileRows.of(job.learner.estimator, job.source, note)
+        rows = FileRows(job.source, note)
     rejects.close()
     estimator = ProgressiveSampling(until).fit(job.learner.estimator, rows)
     if estimator is None:

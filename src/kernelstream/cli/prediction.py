@@ -46,8 +46,10 @@ class TargetLearner(Learner):
         1 reads the rows once; None and 2 read files twice.
     """
 
+    first_fraction = 0.5
+
     def __init__(self, estimator: OnePassRidge, source: Source, holdout: float, passes: int | None):
-        super().__init__(estimator, source.target)
+        super().__init__(estimator, source)
         self.source, self.holdout = source, holdout
         self.repeatable = passes != 1 and not source.from_pipe
         self.kept: list[Rows] = []
@@ -55,7 +57,7 @@ class TargetLearner(Learner):
         if estimator.__sklearn_is_fitted__() and self.repeatable:
             estimator.set_stream(with_moving_points(estimator, estimator.stream_, True))
 
-    def learn(self, block: Block, first: int) -> None:
+    def learn_block(self, block: Block, first: int) -> None:
         """Learn the rows of a block that are not held out."""
         estimator = self.estimator
         if not estimator.__sklearn_is_fitted__():

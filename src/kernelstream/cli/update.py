@@ -18,7 +18,7 @@ from kernelstream.cli.learning import (
 from kernelstream.cli.modelfile import lock, read, require_apart, require_kernel_pca, require_new
 from kernelstream.cli.prediction import TargetLearner
 from kernelstream.cli.terminal import Screen
-from kernelstream.tables import Learner, learner_of
+from kernelstream.tables import Learner
 
 
 def update(given: UpdateArguments, screen: Screen) -> None:
@@ -47,7 +47,7 @@ def update(given: UpdateArguments, screen: Screen) -> None:
             holdout = stored.origin["target"]["hold_back"]
             learner: Learner = TargetLearner(stored.estimator, source, holdout, passes=1)
         else:
-            learner = learner_of(stored.estimator, source, passes=1)
+            learner = Learner(stored.estimator, source, passes=1)
         job = Job(stored, learner, source, output, identity, given, screen)
         began = time.perf_counter()
         if target is not None:

@@ -37,11 +37,14 @@ class TableSample:
         Whether they come from everywhere, and not from the head of a pipe.
     remarks : tuple of str
         What is unusual about the files.
+    columns : dict of str to tuple of str
+        The columns of each file, by its name.
     """
 
     batch: Batch
     whole: bool
     remarks: tuple[str, ...]
+    columns: dict[str, tuple[str, ...]]
 
 
 def sample_rows(
@@ -65,17 +68,17 @@ def sample_rows(
     TableSample
     """
     if not all(Path(file.path).is_file() for file in files):  # a pipe can be read only once
-        return TableSample(first.head(columns, ROWS), False, first.remarks)
+        return TableSample(first.head(columns, ROWS), False, first.remarks, {})
     size = int(np.clip(NUMBERS // max(len(first.names), 1), 500, ROWS))
     # Arrays are parts of a matrix; next to text, they are columns of a table as that is.
     are_mixed = len({file.format in ("npy", "npz") for file in files}) > 1
     known, parts = set(first.names), list[Batch]()
     draws, n_rows = np.zeros(0), 0
-    remarks: dict[str, None] = {}
+    remarks, names = dict[str, None](), dict[str, tuple[str, ...]]()
     for file in files:
         reader = open_reader(file, options)
         remarks |= dict.fromkeys(reader.remarks)
-        here = set(reader.names)
+        names[file.name], here = reader.names, set(reader.names)
         features = tuple(name for name in columns.features if name in here)
         wanted = replace(columns, features=features)
         if are_mixed and isinstance(reader, ArrayReader):
@@ -86,10 +89,8 @@ def sample_rows(
         try:
             for batch, drawn in drawn_batches(reader, wanted, n_rows, options.limit):
                 n_rows += len(drawn)
-                kept = highest(drawn, size)
-                if len(draws) >= size:
-                    kept = kept[drawn[kept] > draws.min()]
-                parts.append(rows_at(batch, kept) if len(kept) < len(batch.numbers) else batch)
+                kept = np.flatnonzero(drawn > (draws.min() if len(draws) >= size else 0.0))
+                parts.append(rows_at(batch, kept))
                 draws = np.concatenate([draws, drawn[kept]])
                 if len(draws) > 2 * size:
                     kept = highest(draws, size)
@@ -101,7 +102,7 @@ def sample_rows(
         if n_rows == options.limit:
             break
     sample = rows_at(joined(parts), highest(draws, size)) if parts else first.head(columns, ROWS)
-    return TableSample(sample, True, tuple(remarks))
+    return TableSample(sample, True, tuple(remarks), names)
 
 
 def drawn_batches(

@@ -524,6 +524,8 @@ def infer(
         where=where,
         remarks=sample.remarks,
     )
+    for name, columns in sample.columns.items():
+        require(schema.inputs, columns, name)
     return schema, sample
 
 
