@@ -28,7 +28,7 @@ def batch(table: pa.Table) -> Batch:
 
 
 def test_rows() -> None:
-    X = TREATMENT.rows_of(TABLE.slice(0, 4), "float64")
+    X = TREATMENT.rows_of(TABLE.slice(0, 4))
     assert TREATMENT.features == ("n", "ok", "kind=a", "kind=b")
     nan = math.nan
     expected = np.array([[1234.5, 1, 1, 0], [-0.5, 0, 0, 1], [nan] * 4, [7, 1, 1, 0]])
@@ -49,7 +49,7 @@ def test_bad_cells_are_named_and_gaps_are_not() -> None:
 
 
 def test_and_back() -> None:
-    X = TREATMENT.rows_of(TABLE.slice(0, 2), "float64")
+    X = TREATMENT.rows_of(TABLE.slice(0, 2))
     back = TREATMENT.decode(X)
     assert back["n"].to_pylist() == [1234.5, -0.5] and back["kind"].to_pylist() == ["a", "b"]
     assert back["ok"].to_pylist() == [True, False]

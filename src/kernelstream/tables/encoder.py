@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -154,8 +153,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         -------
         array of shape (n, n_features)
         """
-        check_is_fitted(self, "schema_")
-        rows = self.schema_.rows_of(as_table(X, self.schema_.inputs), "float64", "The table")
+        rows = self.encode(X)
         return self.filled(rows) if self.missing == "fill" else rows
 
     def inverse_transform(self, X: Any) -> pa.Table:
@@ -190,36 +188,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     # -- for TableModel
 
-    def split(self, X: Any, on_bad_rows: str = "error") -> tuple[np.ndarray, np.ndarray]:
-        """Encoded rows with NaN where values are missing, and which rows of the table they are.
+    def encode(self, X: Any) -> np.ndarray:
+        """Encoded rows with NaN where values are missing.
 
         Parameters
         ----------
         X : data frame, Arrow table or array
-            The table.
-        on_bad_rows : {"error", "skip"}, default="error"
-            What happens to a row with a value that is not of its column's type.
+            The table, with all columns that are encoded.
         """
-        table = as_table(X, self.schema_.inputs)
-        valid = np.ones(len(table), dtype=bool)
-        if on_bad_rows == "skip" and len(table):
-            (batch,) = table.combine_chunks().to_batches()
-            numbered = Batch(np.arange(len(table)), batch, len(table))
-            _, cells = self.schema_.encode(numbered, "float64")
-            valid[[cell.place for cell in cells]] = False
-            table = table.filter(pa.array(valid))
-        return self.schema_.rows_of(table, "float64", "The table"), valid
-
-    def with_fills(self, fills: bool) -> Self:
-        """Let missing values be filled, or else their rows be invalid.
-
-        Parameters
-        ----------
-        fills : bool
-            Whether they are filled.
-        """
-        self.schema_ = replace(self.schema_, fills=fills)
-        return self
+        check_is_fitted(self, "schema_")
+        return self.schema_.rows_of(as_table(X, self.schema_.inputs))
 
     def filled(self, rows: np.ndarray) -> np.ndarray:
         """Rows with missing values replaced by the means of their columns.
@@ -249,11 +227,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _infer(self, table: pa.Table, whole: bool) -> Self:
         if not len(table):
             raise ValueError("The table has no rows: column types are inferred from some.")
-        step = max(1, len(table) // ROWS)
-        sample = table.take(np.arange(0, len(table), step)) if step > 1 else table
-        schema = infer_schema(sample, self.schema_options(), whole=whole, where="The table")
+        sample = table.take(np.arange(0, len(table), max(1, len(table) // ROWS)))
+        schema = infer_schema(sample, self.schema_options(), whole=whole)
         warn_of_excluded(schema)
-        rows = TableEncoder.of(schema).split(sample, "skip")[0]
+        rows, _ = schema.encode(Batch.of(sample), "float64")
         return self._fitted(schema, column_means(rows))
 
     def _fitted(self, schema: Schema, fill_values: np.ndarray) -> Self:

@@ -359,9 +359,9 @@ def fit_files(
 def begin(model: TableModel, source: Source) -> None:
     """Give a model the schema of files, and scaling and kernel parameters from a sample of them."""
     model.encoder_ = TableEncoder.of(source.schema, **model.new_encoder().get_params())
-    model.begin(source.schema.fills)
-    estimator, X = model.estimator_, source.sampled_rows
-    if X is not None and len(X) and isinstance(estimator, StreamingKernelPCA):
+    X = np.zeros((0, len(source.names))) if source.sampled_rows is None else source.sampled_rows
+    model.estimator_ = estimator = model.new_estimator(X)
+    if len(X) and isinstance(estimator, StreamingKernelPCA):
         calibrate(estimator, source)
         if estimator.scale is None:
             ColumnScales.of(X).warn(source.names)

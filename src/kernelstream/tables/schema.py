@@ -392,29 +392,25 @@ class Schema:
                 invalid.setdefault(place, InvalidCell(place, column.name, reason))
         return list(invalid.values())
 
-    def rows_of(self, table: pa.Table, dtype: str, where: str = "The table") -> np.ndarray:
+    def rows_of(self, table: pa.Table) -> np.ndarray:
         """Rows of a table that must all be valid; NaN for missing values.
 
         Parameters
         ----------
         table : Arrow table
             With all columns that were learned.
-        dtype : str
-            Type of the numbers.
-        where : str
-            Name of the table in errors.
         """
         missing = [name for name in self.inputs if name not in table.column_names]
         if missing:
             raise SourceError(
-                f"{where} has no column {', '.join(map(repr, missing))}, which the model learned; "
-                f"its columns: {few(table.column_names)}."
+                f"The table has no column {', '.join(map(repr, missing))}, which the model "
+                f"learned; its columns: {few(table.column_names)}."
             )
-        X, invalid = self.encode(Batch.of(table.select(list(self.inputs))), dtype)
+        X, invalid = self.encode(Batch.of(table.select(list(self.inputs))), "float64")
         if invalid:
             first = min(invalid, key=lambda cell: cell.place)
             raise SourceError(
-                f"{where}, row {first.place}, column {first.column!r}: {first.reason}."
+                f"The table, row {first.place}, column {first.column!r}: {first.reason}."
             )
         return X
 
@@ -456,9 +452,8 @@ class Schema:
 
 def column_means(rows: np.ndarray) -> np.ndarray:
     """Means of the values that are not missing; 0 for a column without any."""
-    missing = np.isnan(rows)
-    present = np.maximum((~missing).sum(axis=0), 1)
-    return np.where(missing, 0.0, rows).sum(axis=0) / present
+    means: np.ndarray = np.ma.masked_invalid(rows).mean(axis=0).filled(0.0)
+    return means
 
 
 def few(names: Sequence[str], most: int = 8) -> str:
