@@ -33,6 +33,8 @@ def as_table(X: Any, names: Sequence[str] = ()) -> pa.Table:
     if hasattr(X, "iloc"):  # of pandas
         columns = [_column(X.iloc[:, j]) for j in range(X.shape[1])]
         X = pa.Table.from_arrays(columns, names=list(map(str, X.columns)))
+    elif hasattr(X, "to_arrow"):
+        X = X.to_arrow()
     elif hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__"):
         X = pa.table(X)
     else:
