@@ -209,15 +209,13 @@ def test_names_that_come_twice_are_refused(frame: pd.DataFrame) -> None:
 
 
 def test_kinds_of_columns_that_numpy_has_no_numbers_for() -> None:
-    frame = WHOLE[["a"]].assign(
-        took=pd.to_timedelta(np.abs(WHOLE.b), unit="min"),
-        grade=pd.Categorical(np.arange(N) % 3),
-    )
+    frame = WHOLE[["a"]].assign(grade=pd.Categorical(np.arange(N) % 3))
     found = model(scale="auto").fit(frame)
     levels = ("grade=0", "grade=1", "grade=2")
-    assert found.encoder_.schema_.features == ("a", "took", *levels)
-    rows = found.encode(frame)
-    assert np.allclose(rows[:, 1], 60 * np.abs(WHOLE.b))
+    assert found.encoder_.schema_.features == ("a", *levels)
+    took = WHOLE[["a"]].assign(took=pd.to_timedelta(np.abs(WHOLE.b), unit="min"))
+    with pytest.warns(UserWarning, match=r"'took' \(not numbers \(duration"):
+        model().fit(took)
     dates = WHOLE[["a"]].assign(when=pd.date_range("2026-01-01", periods=N))
     with pytest.raises(ValueError, match=r"'when' holds timestamp.*, not numbers"):
         model(columns={"when": "number"}).fit(dates)
@@ -227,9 +225,9 @@ def test_kinds_of_columns_that_numpy_has_no_numbers_for() -> None:
 
 def test_whole_numbers_of_many_digits_are_keys() -> None:
     """Of 10**30 Arrow knew no type, and floats cannot tell 2**60 from the next one."""
-    for first, reason in ((2**60, "counts the rows"), (10**30, "a key")):
+    for first in (2**60, 10**30):
         frame = WHOLE[["a", "b"]].assign(account=[first + i for i in range(N)])
-        with pytest.warns(UserWarning, match=rf"'account' \({reason}"):
+        with pytest.warns(UserWarning, match="'account' \\(a key"):
             assert model().fit(frame).n_features_in_ == 2
 
 

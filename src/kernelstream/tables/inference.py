@@ -218,9 +218,7 @@ def typed_column(name: str, cells: pa.Array, stored: pa.DataType) -> ColumnSchem
             return ColumnSchema(name, CATEGORY, f"{len(levels)} levels", levels)
     if pa.types.is_integer(type) or pa.types.is_floating(type) or pa.types.is_decimal(type):
         return ColumnSchema(name)
-    if pa.types.is_duration(type):
-        return ColumnSchema(name, NUMBER, "durations, in seconds")
-    if pa.types.is_temporal(type):
+    if pa.types.is_temporal(type) and not pa.types.is_duration(type):
         return ColumnSchema(name, EXCLUDED, DATES)
     return ColumnSchema(name, EXCLUDED, f"not numbers ({type})")
 

@@ -466,35 +466,6 @@ class FileRows:
             raise ValueError("The files have fewer rows than before: they changed meanwhile.")
         return rows
 
-    def learn(self, model: Any, X: np.ndarray) -> None:
-        """Let a model learn draws.
-
-        Parameters
-        ----------
-        model : StreamingKernelPCA
-            The estimator that learns.
-        X : array of shape (n, d)
-            The draws.
-        """
-        model.fit(X)
-
-    def checked(self, model: Any, X: np.ndarray) -> Any:
-        """Draws as a query of a model.
-
-        Parameters
-        ----------
-        model : StreamingKernelPCA
-            The estimator that is evaluated.
-        X : array of shape (n, d)
-            The draws.
-
-        Returns
-        -------
-        array of shape (n, d)
-            The rows, for functions of the stream of the model.
-        """
-        return model.check_rows(X)
-
 
 def draw_until(model: TableModel, source: Source, until: float) -> bool:
     """Learn as many rows of files as are needed; False: all of them are."""

@@ -224,25 +224,20 @@ def is_missing(cells: pa.Array) -> np.ndarray:
 
 def as_numbers(cells: pa.Array, name: str, decimal: str = ".", thousands: str = "") -> np.ndarray:
     """A column as floating-point numbers; NaN for a value that is missing or no number."""
-    type = cells.type
-    if is_text(type):
-        for separator in thousands:
-            cells = pc.replace_substring(cells, separator, "")
-        cells = cells if decimal == "." else pc.replace_substring(cells, decimal, ".")
+    if not is_text(cells.type):
         try:
-            return cells.cast(pa.float64()).to_numpy(zero_copy_only=False)
-        except pa.ArrowInvalid:
-            return np.array([as_number(cell) for cell in cells.to_pylist()], dtype=float)
-    if pa.types.is_null(type):
-        return np.full(len(cells), np.nan)
-    if pa.types.is_decimal(type) or pa.types.is_boolean(type):
-        cells = cells.cast(pa.float64())
-    elif pa.types.is_duration(type):
-        seconds = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}[type.unit]
-        return seconds * cells.cast(pa.int64()).to_numpy(zero_copy_only=False)
-    elif not (pa.types.is_integer(type) or pa.types.is_floating(type)):
-        raise SourceError(f"The column {name!r} holds {type}, not numbers: leave it out.")
-    return cells.to_numpy(zero_copy_only=False)
+            return cells.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        except pa.ArrowNotImplementedError as problem:
+            raise SourceError(
+                f"The column {name!r} holds {cells.type}, not numbers: leave it out."
+            ) from problem
+    for separator in thousands:
+        cells = pc.replace_substring(cells, separator, "")
+    cells = cells if decimal == "." else pc.replace_substring(cells, decimal, ".")
+    try:
+        return cells.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid:
+        return np.array([as_number(cell) for cell in cells.to_pylist()], dtype=float)
 
 
 @dataclass(frozen=True)

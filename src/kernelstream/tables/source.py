@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from queue import SimpleQueue
-from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -27,8 +26,6 @@ from kernelstream.tables.schema import (
     few,
 )
 from kernelstream.tables.target import Target, infer_target
-
-GRACE = 1.0  # seconds to wait for a block that is not needed any more
 
 
 @dataclass(frozen=True)
@@ -203,14 +200,15 @@ class Source:
             wanted = replace(wanted, stdin=standard_input())
         self.options, first = wanted, open_reader(self.files[0], wanted)
         self._done = 0.0
+        self.from_pipe = not all(os.path.isfile(file.path) for file in self.files)
         try:
             self._infer(first, schema, target)
         finally:
             # A file is opened again to be read; what comes from a pipe comes once.
             if is_file := os.path.isfile(first.file.path):
                 first.close()
-        self._first: Reader | None = None if is_file else first
-        self._address: Reader | None = first if self.has_places else None
+        self._reader = Reader() if is_file else first
+        self._is_unread = not is_file
 
     def _infer(
         self, first: Reader, schema: SchemaOptions | Schema | None, target: str | Target | None
@@ -246,26 +244,20 @@ class Source:
 
     def _encode_sample(self, batch: Batch) -> None:
         """Encode the sample; missing values will be filled if it has any."""
-        X, _, y, self.sampled_bad = self._encoded(batch)
+        X, y, self.sampled_bad = self._encoded(batch)
         valid = np.ones(len(X), dtype=bool)
         valid[[cell.place for cell in self.sampled_bad]] = False
         self.sampled_rows, self.sampled_targets = X[valid], None if y is None else y[valid]
         fills = self.schema.fills and bool(np.isnan(self.sampled_rows).any())
         self.schema = replace(self.schema, fills=fills)
 
-    def _encoded(
-        self, batch: Batch
-    ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None, list[InvalidCell]]:
-        """Rows, weights, targets, and the cells that make a row invalid."""
+    def _encoded(self, batch: Batch) -> tuple[np.ndarray, np.ndarray | None, list[InvalidCell]]:
+        """Rows, targets, and the cells that make a row invalid."""
         X, cells = self.schema.encode(batch, self.dtype)
-        weights = y = None
-        if self.selection.weight is not None:
-            weights, wrong = weights_of(batch, self.selection.weight)
-            cells = cells + wrong
-        if self.target is not None:
-            y, wrong = self.target.values(batch.table.column(self.target.name))
-            cells = cells + wrong
-        return X, weights, y, cells
+        if self.target is None:
+            return X, None, cells
+        y, wrong = self.target.values(batch.table.column(self.target.name))
+        return X, y, cells + wrong
 
     @property
     def filled_sample(self) -> np.ndarray:
@@ -282,11 +274,6 @@ class Source:
         return self.schema.features
 
     @property
-    def from_pipe(self) -> bool:
-        """Whether a part of it can be read only once."""
-        return any(file.is_passing for file in self.files)
-
-    @property
     def has_places(self) -> bool:
         """Whether it is an address: another run can go on where this one stopped."""
         return self.files[0].is_address
@@ -299,12 +286,11 @@ class Source:
         position : SourcePosition
             The end of a block of this source, which were read up to here.
         """
-        return None if self._address is None else self._address.place(position.row)
+        return self._reader.place(position.row)
 
     def close(self) -> None:
         """Let go of the other side of an address; files are let go of when they were read."""
-        if self._address is not None:
-            self._address.close()
+        self._reader.close()
 
     def commit(self, place: dict[str, Any]) -> None:
         """Say that all rows before a place were saved, to a broker that keeps account.
@@ -314,8 +300,7 @@ class Source:
         place : dict
             As :meth:`place` gave it.
         """
-        if self._address is not None:
-            self._address.commit(place)
+        self._reader.commit(place)
 
     def fraction(self) -> float:
         """How much of all bytes has been read, between 0 and 1."""
@@ -373,45 +358,25 @@ class Source:
             yield from blocks
             return
         give_back()  # what came before a pass was of other sizes, and so is what comes after it
-        asked: SimpleQueue[bool] = SimpleQueue()
-        answers: SimpleQueue[tuple[Block | None, BaseException | None]] = SimpleQueue()
-
-        def read() -> None:
-            while asked.get():
-                try:
-                    answers.put((next(blocks, None), None))
-                except BaseException as problem:
-                    answers.put((None, problem))
-            blocks.close()
-
-        # A daemon: a named pipe in the place of a file may keep it waiting when all others stop.
-        reader = Thread(target=read, name="kernelstream reads", daemon=True)
-        reader.start()
-        asked.put(True)
         try:
-            while True:
-                block, problem = answers.get()
-                if problem is not None:
-                    raise problem
-                if block is None:
-                    return
-                asked.put(True)
-                yield block
+            with ThreadPoolExecutor(1, "kernelstream reads") as reader:
+                coming = reader.submit(next, blocks, None)
+                while (block := coming.result()) is not None:
+                    coming = reader.submit(next, blocks, None)
+                    yield block
         finally:
-            asked.put(False)
-            reader.join(GRACE)
+            blocks.close()
             give_back()
 
     def _of_file(self, index: int, skip: int) -> Iterator[Block]:
         file = self.files[index]
         self._note(index, 0.0)
-        reader = self._first if index == 0 and self._first is not None else None
-        if reader is None:
-            if file.is_passing and index == 0:
-                raise SourceError("A pipe, or an address, can be read only once.")
+        if index == 0 and self._is_unread:
+            reader, self._is_unread = self._reader, False
+        elif index == 0 and not os.path.isfile(file.path):
+            raise SourceError("A pipe, or an address, can be read only once.")
+        else:
             reader = open_reader(file, self.options)
-        if index == 0:
-            self._first = None
         try:
             require(self.selection.wanted, reader.names, file.name)
             for batch in reader.batches(self.selection, skip):
@@ -427,7 +392,11 @@ class Source:
 
     def _block(self, file: File, index: int, batch: Batch) -> Block:
         """A batch as finite numbers; invalid rows are taken out, or are an error."""
-        X, weights, y, cells = self._encoded(batch)
+        X, y, cells = self._encoded(batch)
+        weights = None
+        if self.selection.weight is not None:
+            weights, wrong = weights_of(batch, self.selection.weight)
+            cells = cells + wrong
         first_cells = {cell.place: cell for cell in reversed(cells)}
         bad = list(batch.invalid)
         for place, cell in first_cells.items():
