@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kernelstream.tables import SchemaOptions, SourceError, infer_schema
+from kernelstream.tables import ReadOptions, SchemaOptions, SourceError, infer_schema
 
 N = 100
 NUMBERS = np.random.default_rng(0).normal(size=N)
@@ -84,4 +84,4 @@ def test_wishes_that_make_no_sense() -> None:
         with pytest.raises(ValueError, match=r"must be|cannot be"):
             SchemaOptions(**wrong)
     with pytest.raises(SourceError, match="no column 'w'"):
-        infer_schema(pa.table({"x": NUMBERS}), SchemaOptions(weight="w"))
+        infer_schema(pa.table({"x": NUMBERS}), read=ReadOptions(weight_column="w"))

@@ -17,7 +17,7 @@ import pytest
 from benchmarks import until as check
 from kernelstream import StreamingKernelPCA, load
 from kernelstream.arrays import progress
-from kernelstream.estimators import KernelEstimator, passes, until
+from kernelstream.estimators import passes, until
 from kernelstream.tables import FileRows, Source, TableEncoder, TableModel
 from kernelstream.tables import readers as readers_module
 
@@ -99,54 +99,7 @@ def test_scale_and_width_come_from_all_files(days: Path) -> None:
         model().fit("day*.parquet")
 
 
-class StoppedError(Exception):
-    """Somebody pulls the plug."""
-
-
-@pytest.mark.parametrize("after", [1, 4, 9])
-def test_a_run_that_was_stopped_goes_on(
-    after: int, days: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    FRAME.assign(kind=np.where(X[:, 0] > 0, "p", "q"), b=FRAME.b.mask(X[:, 1] > 2)).to_csv(
-        "all.csv", index=False
-    )
-    for source in ("day*.parquet", "all.csv"):
-        whole = model(scale="auto").fit(source)
-        learn, left = KernelEstimator._rows_to_learn, [after]
-
-        def stopping(self: Any, *values: Any, learn: Any = learn, left: Any = left) -> Any:
-            left[0] -= 1
-            if left[0] < 0:
-                raise StoppedError
-            return learn(self, *values)
-
-        run = model(scale="auto")
-        stopped = True
-        with monkeypatch.context() as patch:
-            patch.setattr(KernelEstimator, "_rows_to_learn", stopping)
-            try:
-                run.fit(source, checkpoint="run.checkpoint", checkpoint_every=0.0)
-                stopped = False
-            except StoppedError:
-                assert Path("run.checkpoint").exists() and not hasattr(run, "estimator_")
-        if stopped:
-            with pytest.raises(
-                ValueError, match="made with estimator__center=True, now it is False"
-            ):
-                model(scale="auto", center=False).fit(source, checkpoint="run.checkpoint")
-        run.fit(source, checkpoint="run.checkpoint")
-        assert not Path("run.checkpoint").exists()
-        one, other = run.estimator_, whole.estimator_
-        assert np.array_equal(one.dual_coef_, other.dual_coef_)
-        assert np.array_equal(one.explained_variance_, other.explained_variance_)
-        assert list(run.feature_names_in_) == list(whole.feature_names_in_)
-        assert repr(run) == repr(whole) and repr(one) == repr(other)
-
-
 def test_what_cannot_be_done_is_said(days: Path) -> None:
-    for rows in (halves(), X):
-        with pytest.raises(ValueError, match="A checkpoint is for files"):
-            model().fit(rows, checkpoint="c")
     with pytest.raises(ValueError, match="weight_column"):
         model().fit("day*.parquet", sample_weight=np.ones(3000))
     with pytest.raises(ValueError, match="no row"):

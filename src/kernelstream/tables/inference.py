@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from kernelstream.tables.dialect import is_number
 from kernelstream.tables.files import SourceError
+from kernelstream.tables.readers import ReadOptions
 from kernelstream.tables.schema import (
     BOOLEAN,
     CATEGORY,
@@ -54,30 +55,18 @@ class SchemaOptions:
 
     Attributes
     ----------
-    columns : sequence of str or None
-        Names or patterns of the columns to learn, whatever they hold; None: those that should.
-    exclude : sequence of str
-        Names or patterns of the columns to exclude.
     treat : mapping of str to str
         Names or patterns, and their types: one of ``KINDS``, or ``"out"``.
     decimal, thousands : str or None
         Marks of numbers in text; None infers them.
     missing : "fill" or "bad"
         Whether a missing value is filled, or makes its row invalid.
-    weight : str or None
-        The column with the weight of rows.
-    target : str or None
-        The column that is to be predicted.
     """
 
-    columns: Sequence[str] | None = None
-    exclude: Sequence[str] = ()
     treat: Mapping[str, str] = field(default_factory=dict)
     decimal: str | None = None
     thousands: str | None = None
     missing: str = "fill"
-    weight: str | None = None
-    target: str | None = None
 
     def __post_init__(self) -> None:
         for name, use in self.treat.items():
@@ -107,7 +96,9 @@ class SchemaOptions:
 def infer_schema(
     table: pa.Table,
     options: SchemaOptions | None = None,
+    read: ReadOptions | None = None,
     *,
+    target: str | None = None,
     index: Sequence[str] = (),
     named: bool = True,
     whole: bool = True,
@@ -121,7 +112,11 @@ def infer_schema(
     table : pyarrow.Table
         The sample, in the order of the rows.
     options : SchemaOptions, optional
-        What the user says.
+        What the user says about columns.
+    read : ReadOptions, optional
+        Which columns are to be learned, whatever they hold, and which are excluded.
+    target : str or None
+        The column that is to be predicted.
     index : sequence of str
         Columns that are the index of a data frame.
     named : bool
@@ -145,22 +140,22 @@ def infer_schema(
     x   learned (numbers with decimal commas)
     ok  learned as 0 and 1 (booleans)
     """
-    options = options or SchemaOptions()
+    options, read = options or SchemaOptions(), read or ReadOptions()
     names = table.column_names
-    require([] if options.weight is None else [options.weight], names, where)
-    out = {*matching(options.exclude, names, where)}
-    asked = None if options.columns is None else matching(options.columns, names, where)
+    require([] if read.weight_column is None else [read.weight_column], names, where)
     matching(list(options.treat), names, where)
+    asked = names if read.columns is None else matching(read.columns, names, where)
+    learned = set(asked) - set(matching(read.exclude, names, where))
     columns: list[ColumnSchema] = []
-    for name in names if asked is None else [*asked, *(n for n in names if n not in set(asked))]:
-        if name in (options.weight, options.target):
-            reason = "the target" if name == options.target else "the weight of the rows"
+    for name in dict.fromkeys([*asked, *names]):
+        if name in (read.weight_column, target):
+            reason = "the target" if name == target else "the weight of the rows"
             column = ColumnSchema(name, EXCLUDED, reason)
-        elif name in out or (asked is not None and name not in set(asked)):
+        elif name not in learned:
             column = ColumnSchema(name, EXCLUDED, "not asked for")
         else:
             column = infer_column(table, name, options)
-            if column.learned and asked is None and options.use_of(name) is None:
+            if column.learned and read.columns is None and options.use_of(name) is None:
                 reason = why_excluded(table, column, index, named, whole)
                 if reason:
                     column = ColumnSchema(name, EXCLUDED, reason, missing=column.missing)

@@ -133,8 +133,6 @@ class TableModel(StoredEstimator):
         y: Any = None,
         sample_weight: Any = None,
         until: float | None = None,
-        checkpoint: Any = None,
-        checkpoint_every: float = 60.0,
     ) -> Self:
         """Learn all rows of a table, forgetting what was learned before.
 
@@ -149,10 +147,6 @@ class TableModel(StoredEstimator):
             Non-negative weights of the rows of a table in memory.
         until : float, default=None
             As in :meth:`kernelstream.StreamingKernelPCA.fit`.
-        checkpoint : path-like, default=None
-            Of files: save the run here regularly, and resume it if the file exists.
-        checkpoint_every : float, default=60
-            Seconds between two checkpoints.
 
         Returns
         -------
@@ -162,10 +156,7 @@ class TableModel(StoredEstimator):
             for name in ("estimator_", "encoder_"):
                 draft.__dict__.pop(name, None)
             if is_files(X):
-                source = draft._source(X, y, sample_weight)
-                fit_files(draft, source, checkpoint, checkpoint_every, until)
-            elif checkpoint is not None:
-                raise ValueError("A checkpoint is for files: learn other rows with partial_fit.")
+                fit_files(draft, draft._source(X, y, sample_weight), until)
             else:
                 draft.encoder_ = draft.new_encoder().fit(X)
                 draft.estimator_ = draft.new_estimator(draft.encoder_.encode(X))

@@ -24,10 +24,8 @@ from kernelstream.estimators import (
     KernelEstimator,
     Passes,
     ProgressiveSampling,
-    StoredEstimator,
     StreamingKernelPCA,
 )
-from kernelstream.serialization import ModelFile
 from kernelstream.stream import ColumnScales
 from kernelstream.tables.encoder import TableEncoder
 from kernelstream.tables.files import fingerprint
@@ -324,36 +322,13 @@ class Run:
             )
 
 
-def fit_files(
-    model: TableModel, source: Source, checkpoint: Any, every: float, until: float | None
-) -> None:
+def fit_files(model: TableModel, source: Source, until: float | None) -> None:
     """Learn files into a model that has learned nothing: all rows, or as many as are needed."""
-    path = None if checkpoint is None else Path(checkpoint)
-    if path is not None and source.from_pipe:
-        raise ValueError("A checkpoint needs files: a pipe cannot be read from a place in it.")
-    progress = None if path is None or not path.exists() else resumed(model, path)
-    if progress is None:
-        begin(model, source)
-        if until is not None and draw_until(model, source, until):
-            return
-
-    def save(estimator: Any, path: Path, progress: dict[str, Any]) -> None:
-        model.estimator_ = estimator
-        model.save(path, {"progress": json.dumps(progress, sort_keys=True)})
-
-    identity = {
-        name: repr(value)
-        for name, value in model.get_params().items()
-        if name not in ("estimator", "encoder") and not name.endswith("verbose")
-    }
-    every = math.inf if path is None else every
-    run = Run(Learner(model.estimator_, source), source, path, every, identity, save)
-    if progress is not None:
-        run.resume(model.estimator_, progress)
-    run.complete()
-    model.estimator_ = run.learner.estimator
-    if path is not None:
-        path.unlink(missing_ok=True)
+    begin(model, source)
+    if until is None or not draw_until(model, source, until):
+        run = Run(Learner(model.estimator_, source), source)
+        run.complete()
+        model.estimator_ = run.learner.estimator
 
 
 def begin(model: TableModel, source: Source) -> None:
@@ -365,16 +340,6 @@ def begin(model: TableModel, source: Source) -> None:
         calibrate(estimator, source)
         if estimator.scale is None:
             ColumnScales.of(X).warn(source.names)
-
-
-def resumed(model: TableModel, path: Path) -> dict[str, Any]:
-    """Give a model what a checkpoint has learned, and return how far its run had come."""
-    stored, content = StoredEstimator.from_file(ModelFile.read(path), path)
-    if "progress" not in content:
-        raise ValueError(f"{path} is a model, not a checkpoint: name another file.")
-    model.encoder_, model.estimator_ = stored.encoder_, stored.estimator_
-    progress: dict[str, Any] = json.loads(content["progress"])
-    return progress
 
 
 # -- random rows

@@ -480,13 +480,9 @@ def infer(
     sample = sample_rows(files, first, Selection(first.names), options)
     schema = infer_schema(
         pa.Table.from_batches([sample.batch.table]),
-        replace(
-            schema_options,
-            columns=options.columns,
-            exclude=options.exclude,
-            weight=options.weight_column,
-            target=target,
-        ),
+        schema_options,
+        options,
+        target=target,
         index=first.index_columns,
         named=first.named,
         whole=sample.whole,
