@@ -64,10 +64,6 @@ class Job:
     given: opt.CheckpointOptions
     screen: Screen
 
-    def save(self, estimator: Any, path: Path, progress: dict[str, Any]) -> None:
-        """Write a checkpoint."""
-        replace(self.stored, estimator=estimator, progress=progress).save(path)
-
 
 def checkpoint_path(output: Path) -> Path:
     """The checkpoint of an output."""
@@ -139,14 +135,18 @@ class ScreenRun(Run):
                 f"{job.output} is no plain file: there is no place for a checkpoint beside it.",
             )
         path, every = checkpoint_path(job.output), math.inf if every is None else every
-        super().__init__(job.learner, job.source, path, every, job.identity, job.save)
-        self.screen, self.first_fraction = job.screen, 0.5
-        self.rejects_path = job.given.rejects
+        super().__init__(job.learner, job.source, path, every, job.identity)
+        self.job, self.screen, self.first_fraction = job, job.screen, 0.5
+
+    def save(self, estimator: Any, progress: dict[str, Any]) -> None:
+        """Write a checkpoint."""
+        stored = replace(self.job.stored, estimator=estimator, progress=progress)
+        stored.save(checkpoint_path(self.job.output))
 
     @contextlib.contextmanager
     def listing(self) -> Iterator[None]:
         """The list of rejected rows, cut back to those before the checkpoint."""
-        self.rejects = Rejects(self.rejects_path, self.progress.n_invalid)
+        self.rejects = Rejects(self.job.given.rejects, self.progress.n_invalid)
         try:
             yield
         finally:

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from kernelstream.tables.model import TableModel
 
 
-def prepare(estimator: KernelEstimator, names: Sequence[str], fills: bool) -> bool:
-    """Prepare an estimator for encoded rows; True if it will fill missing values.
+def prepare(estimator: KernelEstimator, names: Sequence[str], fills: bool) -> None:
+    """Prepare an estimator for encoded rows.
 
     Parameters
     ----------
@@ -45,14 +45,12 @@ def prepare(estimator: KernelEstimator, names: Sequence[str], fills: bool) -> bo
     names : sequence of str
         Names of the encoded columns.
     fills : bool
-        Whether there are missing values to fill.
+        Whether there are missing values to fill, if the estimator can.
     """
     if isinstance(estimator.kernel, kernels.Kernel):  # it may be a name or a function as well
         estimator.kernel = kernels.with_numbers(estimator.kernel, names)
-    fills = fills and estimator.can_fill
-    if fills:
+    if fills and estimator.can_fill:
         estimator.fill_missing()
-    return fills
 
 
 def calibrate(estimator: KernelEstimator, source: Source) -> None:
@@ -171,7 +169,8 @@ class CheckpointMismatchError(ValueError):
 class Run:
     """Learn the rows of a source, in one pass or two, with checkpoints.
 
-    A subclass may show the progress in :meth:`reading` and :meth:`on_block`.
+    A subclass may show the progress in :meth:`reading` and :meth:`on_block`, and writes checkpoints
+    in :meth:`save`.
 
     Parameters
     ----------
@@ -185,8 +184,6 @@ class Run:
         Seconds between two checkpoints; infinity saves none.
     identity : dict
         Parameters that must be the same when the run is resumed.
-    save : callable
-        Function of an estimator, a path and the progress, which writes a model file.
     """
 
     def __init__(
@@ -196,10 +193,9 @@ class Run:
         path: Path | None = None,
         every: float = math.inf,
         identity: dict[str, Any] | None = None,
-        save: Callable[[Any, Path, dict[str, Any]], None] = lambda *_: None,
     ):
         self.learner, self.source = learner, source
-        self.path, self.every, self.identity, self.save = path, every, identity or {}, save
+        self.path, self.every, self.identity = path, every, identity or {}
         self.progress = Progress()
         self.position: dict[str, Any] | None = None  # in an address
         self.saved_at = time.monotonic()
@@ -215,6 +211,17 @@ class Run:
         ----------
         block : Block
             The rows.
+        """
+
+    def save(self, estimator: Any, progress: dict[str, Any]) -> None:
+        """Write a checkpoint.
+
+        Parameters
+        ----------
+        estimator : estimator
+            What was learned.
+        progress : dict
+            How far the run has come, for :meth:`resume`.
         """
 
     def complete(self) -> None:
@@ -273,12 +280,12 @@ class Run:
     def _save(self) -> None:
         """Write the checkpoint, if there is anything to save."""
         estimator, progress, position = self.moment
-        if estimator is None or self.path is None:
+        if estimator is None:
             return
         stored = {"identity": self.identity, "files": self._files(), "place": asdict(progress)}
         if position is not None:
             stored["position"] = position
-        self.save(estimator, self.path, stored)
+        self.save(estimator, stored)
         if position is not None:
             self.source.commit(position)
         self.saved_at = time.monotonic()
@@ -324,15 +331,6 @@ class Run:
 
 def fit_files(model: TableModel, source: Source, until: float | None) -> None:
     """Learn files into a model that has learned nothing: all rows, or as many as are needed."""
-    begin(model, source)
-    if until is None or not draw_until(model, source, until):
-        run = Run(Learner(model.estimator_, source), source)
-        run.complete()
-        model.estimator_ = run.learner.estimator
-
-
-def begin(model: TableModel, source: Source) -> None:
-    """Give a model the schema of files, and scaling and kernel parameters from a sample of them."""
     model.encoder_ = TableEncoder.of(source.schema, **model.new_encoder().get_params())
     X = np.zeros((0, len(source.names))) if source.sampled_rows is None else source.sampled_rows
     model.estimator_ = estimator = model.new_estimator(X)
@@ -340,6 +338,14 @@ def begin(model: TableModel, source: Source) -> None:
         calibrate(estimator, source)
         if estimator.scale is None:
             ColumnScales.of(X).warn(source.names)
+    if until is not None:
+        if not isinstance(estimator, StreamingKernelPCA):
+            raise TypeError(f"{type(estimator).__name__} has no fit(until=...).")
+        drawn = ProgressiveSampling(until).fit(estimator, FileRows(source))
+        if drawn is not None:
+            model.estimator_ = drawn
+            return
+    Run(Learner(estimator, source), source).complete()
 
 
 # -- random rows
@@ -430,16 +436,6 @@ class FileRows:
         if done < len(points):
             raise ValueError("The files have fewer rows than before: they changed meanwhile.")
         return rows
-
-
-def draw_until(model: TableModel, source: Source, until: float) -> bool:
-    """Learn as many rows of files as are needed; False: all of them are."""
-    if not isinstance(model.estimator_, StreamingKernelPCA):
-        raise TypeError(f"{type(model.estimator_).__name__} has no fit(until=...).")
-    found = ProgressiveSampling(until).fit(model.estimator_, FileRows(source))
-    if found is not None:
-        model.estimator_ = found
-    return found is not None
 
 
 def cumulated(block: Block) -> np.ndarray:
