@@ -77,9 +77,7 @@ def kept_schema(source: Source) -> Schema | None:
 
 def say_columns(source: Source, estimator: Any, screen: Screen) -> None:
     """Print how columns are handled, a line for each kind."""
-    lines = list(source.remarks)
-    lines += [line for line in source.schema.lines() if line not in lines]
-    for line in [*lines, scale_line(source, estimator)]:
+    for line in [*source.remarks, *source.schema.lines(), scale_line(source, estimator)]:
         if line:
             screen.say(line)
 

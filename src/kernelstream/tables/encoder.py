@@ -121,25 +121,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         -------
         self
         """
-        return self._infer(as_table(X), whole=True)
-
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Infer column types from the first table of several; later ones are only checked.
-
-        Parameters
-        ----------
-        X : data frame, Arrow table or array
-            The next table.
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        if not hasattr(self, "schema_"):
-            return self._infer(as_table(X), whole=False)
-        self.transform(X)
-        return self
+        return self.infer(X)
 
     def transform(self, X: Any) -> np.ndarray:
         """Encode the rows of a table.
@@ -224,7 +206,17 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             missing="bad" if self.missing == "error" else "fill",
         )
 
-    def _infer(self, table: pa.Table, whole: bool) -> Self:
+    def infer(self, X: Any, whole: bool = True) -> Self:
+        """Infer column types from a table, or from the first of several.
+
+        Parameters
+        ----------
+        X : data frame, Arrow table or array
+            The table.
+        whole : bool
+            False if later tables may be unlike it: then no column is excluded for its values.
+        """
+        table = as_table(X)
         if not len(table):
             raise ValueError("The table has no rows: column types are inferred from some.")
         sample = table.take(np.arange(0, len(table), max(1, len(table) // ROWS)))

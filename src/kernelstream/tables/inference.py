@@ -103,7 +103,6 @@ def infer_schema(
     named: bool = True,
     whole: bool = True,
     where: str = "The table",
-    remarks: Sequence[str] = (),
 ) -> Schema:
     """Infer the type of each column of a table from a sample of its rows.
 
@@ -125,8 +124,6 @@ def infer_schema(
         False if later rows may be unlike these: then no column is excluded for its values.
     where : str
         Name of the table in messages.
-    remarks : sequence of str
-        What is unusual about its files.
 
     Returns
     -------
@@ -160,7 +157,7 @@ def infer_schema(
                 if reason:
                     column = ColumnSchema(name, EXCLUDED, reason, missing=column.missing)
         columns.append(column)
-    schema = Schema(tuple(columns), tuple(remarks), options.missing == "fill")
+    schema = Schema(tuple(columns), options.missing == "fill")
     if not table.num_rows and not schema.inputs:
         raise SourceError(f"{where} has no rows below the names of its columns, {few(names, 20)}.")
     if not schema.inputs:

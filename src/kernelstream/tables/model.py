@@ -184,7 +184,7 @@ class TableModel(StoredEstimator):
         """
         with self.transaction() as draft:
             if not draft.__sklearn_is_fitted__():
-                draft.encoder_ = draft.new_encoder().partial_fit(X)
+                draft.encoder_ = draft.new_encoder().infer(X, whole=False)
                 draft.estimator_ = draft.new_estimator(draft.encoder_.encode(X))
             options |= given(sample_weight=sample_weight)
             draft.estimator_.partial_fit(draft.encode(X), y, **options)

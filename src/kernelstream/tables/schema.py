@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -98,7 +98,7 @@ class ColumnSchema:
         return words.get(self.use, self.use) + filled
 
     @classmethod
-    def from_facts(cls, facts: dict[str, Any]) -> ColumnSchema:
+    def from_facts(cls, facts: Any) -> Self:
         """A column as a file describes it; ``ValueError`` for what no release has written."""
         column = cls(**{**facts, "levels": tuple(facts["levels"])})
         texts = (column.name, column.use, column.reason, column.decimal, column.thousands)
@@ -248,8 +248,6 @@ class Schema:
     ----------
     columns : tuple of ColumnSchema
         In the order of the table.
-    remarks : tuple of str
-        What is unusual about the files: encoding, comments, a row of units.
     fills : bool
         Whether missing values are filled by the model; else such a row is invalid.
 
@@ -269,7 +267,6 @@ class Schema:
     """
 
     columns: tuple[ColumnSchema, ...]
-    remarks: tuple[str, ...] = ()
     fills: bool = True
 
     @classmethod
@@ -338,7 +335,7 @@ class Schema:
         if missing := [column.name for column in self.learned if column.missing]:
             done = "filled by the model" if self.fills else "such rows are bad ones"
             titled[f"Missing values, {done}"] = missing
-        return [*self.remarks, *(f"{title}: {few(names)}." for title, names in titled.items())]
+        return [f"{title}: {few(names)}." for title, names in titled.items()]
 
     # -- rows
 
@@ -436,9 +433,8 @@ class Schema:
         """
         try:
             values = json.loads(text)
-            columns = tuple(map(ColumnSchema.from_facts, values.pop("columns")))
-            remarks = tuple(map(str, values.pop("remarks")))
-            return cls(columns, remarks, bool(values.pop("fills")))
+            columns = tuple(map(ColumnSchema.from_facts, values["columns"]))
+            return cls(columns, bool(values["fills"]))
         except (TypeError, KeyError, AttributeError, ValueError, RecursionError) as problem:
             raise ValueError(
                 f"the file treats columns in a way that no release has written ({problem})."

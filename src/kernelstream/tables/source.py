@@ -328,16 +328,16 @@ class Source:
             Good rows before it.
         """
         left = None if self.options.limit is None else self.options.limit - n_before
+        if left == 0:
+            return
         for index in range(start.file, len(self.files)):
-            if left is not None and left <= 0:
-                return
             skip = start.row if index == start.file else 0
             for block in self._of_file(index, skip):
                 if left is not None:
                     block = first_rows(block, left)
                     left -= len(block)
                 yield block
-                if left is not None and left <= 0:
+                if left == 0:
                     return
 
     def ahead(self, start: SourcePosition = SourcePosition(), n_before: int = 0) -> Iterator[Block]:
@@ -487,7 +487,6 @@ def infer(
         named=first.named,
         whole=sample.whole,
         where=where,
-        remarks=sample.remarks,
     )
     for name, columns in sample.columns.items():
         require(schema.inputs, columns, name)

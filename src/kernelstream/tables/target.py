@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -34,34 +34,24 @@ MOST_CLASSES = 20  # different whole numbers up to which they are classes, if th
 
 
 @dataclass(frozen=True)
-class Target:
+class Target(ColumnSchema):
     """What a model predicts: a number, or a class of those that the sample had.
 
-    Attributes
-    ----------
-    column : ColumnSchema
-        The column, and how its cells are read. Its levels are the classes: whole numbers of a
-        column of numbers, words of a category. Without levels, numbers are predicted.
+    Its levels are the classes: whole numbers of a column of numbers, words of a category. Without
+    levels, numbers are predicted.
     """
-
-    column: ColumnSchema
-
-    @property
-    def name(self) -> str:
-        """The column's name."""
-        return self.column.name
 
     @property
     def is_class(self) -> bool:
         """Whether classes are predicted, and not numbers."""
-        return bool(self.column.levels)
+        return bool(self.levels)
 
     @property
     def classes(self) -> np.ndarray:
         """The classes, sorted: whole numbers or words."""
-        if self.column.use == NUMBER:
-            return np.array(sorted(map(int, self.column.levels)))
-        return np.array(sorted(self.column.levels), dtype=object)
+        if self.use == NUMBER:
+            return np.array(sorted(map(int, self.levels)))
+        return np.array(sorted(self.levels), dtype=object)
 
     def __str__(self) -> str:
         if not self.is_class:
@@ -84,12 +74,12 @@ class Target:
             The cells that are no target, with the reason.
         """
         cells = plain_array(cells)
-        if self.column.use == CATEGORY:
+        if self.use == CATEGORY:
             place = pc.index_in(as_words(cells), pa.array(self.classes, pa.string()))
             codes = pc.fill_null(place, -1).to_numpy(zero_copy_only=False)
             values, invalid = self.classes[codes], codes < 0
         else:
-            values = np.asarray(self.column.encode(cells)[:, 0], dtype=float)
+            values = np.asarray(self.encode(cells)[:, 0], dtype=float)
             invalid = ~np.isfinite(values)
             if self.is_class:
                 invalid |= ~np.isin(values, self.classes)
@@ -104,18 +94,18 @@ class Target:
         if missing:
             return "the value is missing"
         if not self.is_class:
-            return self.column.why_invalid(cell, "float64")
-        n = len(self.column.levels)
+            return self.why_invalid(cell, "float64")
+        n = len(self.levels)
         return f"{cell!r} is none of the {n} classes that a sample of all rows had"
 
     # -- files
 
     def to_facts(self) -> dict[str, Any]:
         """As plain values, for a model file."""
-        return asdict(self.column)
+        return asdict(self)
 
     @classmethod
-    def from_facts(cls, facts: Any) -> Target:
+    def from_facts(cls, facts: Any) -> Self:
         """Read what ``to_facts`` wrote; anything else is a ``ValueError``.
 
         Parameters
@@ -129,8 +119,8 @@ class Target:
             The target that was stored.
         """
         try:
-            target = cls(ColumnSchema.from_facts(facts))
-            if target.column.use not in (NUMBER, CATEGORY):
+            target = super().from_facts(facts)
+            if target.use not in (NUMBER, CATEGORY):
                 raise ValueError(f"the target {facts}")
             _ = target.classes
         except (TypeError, KeyError, AttributeError, ValueError) as problem:
@@ -187,7 +177,7 @@ def infer_target(table: pa.Table, name: str, options: SchemaOptions) -> Target:
             "predict."
         )
     reason = f"{len(levels)} classes" if levels else column.reason
-    return Target(replace(column, levels=levels, reason=reason))
+    return Target(**{**vars(column), "levels": levels, "reason": reason})
 
 
 def classes_of(values: np.ndarray) -> tuple[str, ...]:
