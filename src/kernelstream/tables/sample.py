@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 
 from kernelstream.arrays import uniforms
-from kernelstream.arrays.draws import highest
 from kernelstream.tables.arrays import ArrayReader
 from kernelstream.tables.files import File, SourceError
 from kernelstream.tables.formats import open_reader
@@ -93,7 +92,7 @@ def sample_rows(
                 parts.append(rows_at(batch, kept))
                 draws = np.concatenate([draws, drawn[kept]])
                 if len(draws) > 2 * size:
-                    kept = highest(draws, size)
+                    kept = highest_draws(draws, size)
                     parts, draws = [rows_at(joined(parts), kept)], draws[kept]
         except UNREADABLE as problem:
             raise SourceError(f"{file.name} cannot be read to its end: {problem}") from problem
@@ -101,7 +100,9 @@ def sample_rows(
             reader.close()
         if n_rows == options.limit:
             break
-    sample = rows_at(joined(parts), highest(draws, size)) if parts else first.head(columns, ROWS)
+    sample = (
+        rows_at(joined(parts), highest_draws(draws, size)) if parts else first.head(columns, ROWS)
+    )
     return TableSample(sample, True, tuple(remarks), names)
 
 
@@ -151,3 +152,8 @@ def joined(parts: list[Batch]) -> Batch:
     matrices = [part.matrix for part in parts if part.matrix is not None]
     matrix = np.concatenate(matrices) if len(matrices) == len(parts) else None
     return replace(Batch.of(table), numbers=numbers, matrix=matrix)
+
+
+def highest_draws(draws: np.ndarray, size: int) -> np.ndarray:
+    """Indices of the highest numbers, in their order."""
+    return np.sort(np.argsort(draws)[-size:])
