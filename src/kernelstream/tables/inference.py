@@ -38,15 +38,13 @@ REPEATED = 5  # rows a level, on average: text of fewer is names
 FEWEST_ROWS = 20  # from which an order of the rows is no accident
 DATES = "dates or times"
 DATE = re.compile(r"\d{4}[-/]\d\d?[-/]\d\d?|\d\d?[-./ ](\d\d?|[A-Za-z]{3})[-./ ]\d{4}|\d\d?:\d\d")
-# Names of columns that count or name the rows, and of labels.
+# Names of columns that count or name the rows.
 KEY_NAME = re.compile(
     r"(index|id|rowid|rownum|row|no|nr|uuid|guid|key)$|.*[_\s.-](id|uuid|guid|key|nr|no)$|.*(Id|ID)$"
 )
-LABELS = ("label", "labels", "target", "class")
 # Decimal mark and thousands separators of numbers in text; the first of those that fit best is
 # taken: 1,234 in all cells is a number with a decimal comma.
-BLANKS = " '\u00a0\u202f"
-SPELLINGS = ((".", ""), (",", ""), (".", f",{BLANKS}"), (",", f".{BLANKS}"))
+SPELLINGS = ((".", ""), (",", ""), (".", ", '\u00a0\u202f"), (",", ". '\u00a0\u202f"))
 
 
 @dataclass(frozen=True)
@@ -287,7 +285,7 @@ def why_excluded(
     name, low = column.name.strip(), column.name.strip().lower()
     if column.name in index:
         return "the index of a data frame"
-    if named and low in LABELS and whole:
+    if named and low in ("label", "labels", "target", "class") and whole:
         return "a label, by its name"
     if not whole or table.num_rows < FEWEST_ROWS or column.use != NUMBER:
         return ""

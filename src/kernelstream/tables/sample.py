@@ -20,8 +20,7 @@ from kernelstream.tables.formats import open_reader
 from kernelstream.tables.readers import UNREADABLE, Batch, Reader, ReadOptions, Selection
 from kernelstream.tables.schema import few
 
-ROWS = 10_000  # of a sample, and of wide tables no more numbers in them than …
-NUMBERS = 4_000_000
+ROWS = 10_000  # of a sample
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,8 @@ def sample_rows(
     """
     if not all(Path(file.path).is_file() for file in files):  # a pipe can be read only once
         return TableSample(first.head(columns, ROWS), False, first.remarks, {})
-    size = int(np.clip(NUMBERS // max(len(first.names), 1), 500, ROWS))
+    # Of wide tables fewer rows: at most four million cells.
+    size = int(np.clip(4_000_000 // max(len(first.names), 1), 500, ROWS))
     # Arrays are parts of a matrix; next to text, they are columns of a table as that is.
     are_mixed = len({file.format in ("npy", "npz") for file in files}) > 1
     known, parts = set(first.names), list[Batch]()

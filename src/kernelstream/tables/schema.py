@@ -20,7 +20,6 @@ from kernelstream.tables.readers import Batch
 NUMBER, BOOLEAN, CATEGORY, CODES = "number", "boolean", "category", "codes"
 KINDS = (NUMBER, BOOLEAN, CATEGORY, CODES)  # of columns that are learned
 EXCLUDED = "left out"
-REQUESTED = ("not asked for", "the weight of the rows", "the target")  # reasons to exclude
 # What people write for a missing value, besides an empty cell and the NaN of floats.
 MISSING = frozenset(
     ["", "-", "--", "?", ".", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "missing", "-nan"]
@@ -323,10 +322,11 @@ class Schema:
             CATEGORY: "Categories, one-hot",
             CODES: "Categories, as codes",
         }
+        requested = ("not asked for", "the weight of the rows", "the target")
         titled: dict[str, list[str]] = {}
         for column in self.columns:
             title = titles.get(column.use)
-            if column.use == EXCLUDED and column.reason not in REQUESTED:
+            if column.use == EXCLUDED and column.reason not in requested:
                 title = f"Left out, {column.reason}"
             elif column.use == NUMBER and not column.is_plain:
                 title = "Numbers with decimal commas or thousands"
