@@ -43,10 +43,7 @@ LOOKED_AT = 1024  # rows by each at least: one look at numbers is soon over
 ON_BAD_ROWS = ("error", "skip")
 NO_WEIGHT = "All rows have weight zero: there is nothing to learn from."
 NOT_FINITE = "Input X contains NaN or infinity; give finite numbers."
-TABLES = (
-    "kernelstream.tables.TableModel(estimator) encodes categories and dates, and fills missing "
-    "values."
-)
+TABLES = "kernelstream.tables.TableModel(estimator) encodes categories, and fills missing values."
 MOST_NAMED = 5  # columns in a message
 _ROWS: dict[str, Any] = dict(accept_sparse="csr", dtype=[np.float64, np.float32])
 

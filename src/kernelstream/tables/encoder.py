@@ -1,4 +1,4 @@
-"""Table encoder (transformer): text, dates, categories, missing values as numbers; inverse."""
+"""Table encoder (transformer): numbers, categories, missing values as numbers; inverse."""
 
 from __future__ import annotations
 

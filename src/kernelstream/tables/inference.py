@@ -36,7 +36,6 @@ from kernelstream.tables.text import FIRST_ROWS
 MOST_LEVELS = 50  # of a category; a column with more different words is text
 REPEATED = 5  # rows a level, on average: text of fewer is names
 FEWEST_ROWS = 20  # from which an order of the rows is no accident
-DATES = "dates or times"
 DATE = re.compile(r"\d{4}[-/]\d\d?[-/]\d\d?|\d\d?[-./ ](\d\d?|[A-Za-z]{3})[-./ ]\d{4}|\d\d?:\d\d")
 # Names of columns that count or name the rows.
 KEY_NAME = re.compile(
@@ -209,7 +208,7 @@ def typed_column(name: str, cells: pa.Array, stored: pa.DataType) -> ColumnSchem
     if pa.types.is_integer(type) or pa.types.is_floating(type) or pa.types.is_decimal(type):
         return ColumnSchema(name)
     if pa.types.is_temporal(type) and not pa.types.is_duration(type):
-        return ColumnSchema(name, EXCLUDED, DATES)
+        return ColumnSchema(name, EXCLUDED, "dates or times")
     return ColumnSchema(name, EXCLUDED, f"not numbers ({type})")
 
 
@@ -225,7 +224,7 @@ def text_column(name: str, cells: pa.Array, options: SchemaOptions) -> ColumnSch
     if numbers is not None:
         return numbers
     if sum(DATE.match(word) is not None for word in words) >= 0.9 * len(words):
-        return ColumnSchema(name, EXCLUDED, DATES)
+        return ColumnSchema(name, EXCLUDED, "dates or times")
     levels = levels_of(cells)
     if len(levels) <= MOST_LEVELS and len(levels) * REPEATED <= np.sum(~is_missing(cells)):
         reason = f"{len(levels)} level" + "s" * (len(levels) > 1)

@@ -55,7 +55,7 @@ def on_encoded_rows(name: str) -> Any:
 
 @stored
 class TableModel(StoredEstimator):
-    """An estimator for tables: files, and frames with words, dates and missing values.
+    """An estimator for tables: files, and frames with words and missing values.
 
     The first table decides how its columns are encoded (:class:`TableEncoder`); the estimator
     learns the encoded rows. Columns of later tables are found by name: they may have another order,
