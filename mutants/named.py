@@ -25,7 +25,7 @@ SURVIVED = (
     ("quota is full", "cli/failures.py", "errno.ENOSPC, errno.EDQUOT,", "errno.ENOSPC,"),
     ("file is too large", "cli/failures.py", "errno.EDQUOT, errno.EFBIG)", "errno.EDQUOT)"),
     ("rows that decide", "tables/text.py", "FIRST_ROWS = 1000", "FIRST_ROWS = 10"),
-    ("bad rows of a limit", "tables/source.py", "if b.row < last)", "if b.row >= 0)"),
+    ("bad rows of a limit", "tables/source.py", "if row.row < last)", "if row.row >= 0)"),
     (
         "aligned arrays",
         "distributed/dask/worker.py",

@@ -15,8 +15,7 @@ import pytest
 
 from kernelstream import KernelNovelty, StreamingKernelPCA
 from kernelstream.cli.failures import DATA, WRITE, of_system
-from kernelstream.tables import Source, SourceError
-from kernelstream.tables.run import LearnerInPasses
+from kernelstream.tables import Learner, Source, SourceError
 from tests import samples
 from tests.cli.conftest import NAMES, learned, run
 
@@ -131,7 +130,7 @@ def test_where_memory_ends_that_is_said(data: Path, monkeypatch: pytest.MonkeyPa
     def scarce(*given: object, **named: object) -> None:
         raise MemoryError("Unable to allocate 1 GiB")
 
-    monkeypatch.setattr(LearnerInPasses, "learn", scarce)
+    monkeypatch.setattr(Learner, "learn", scarce)
     result = run("fit", "x.parquet", "-o", "m.safetensors", "--json", code=1)
     said = json.loads(result.stderr)["error"]
     assert said.startswith("There is not enough memory") and said.endswith("1 GiB)")

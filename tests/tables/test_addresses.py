@@ -71,7 +71,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Scripted]:
 
 def test_a_pause_ends_a_block_and_bad_rows_are_named(made: list[Scripted]) -> None:
     source = Source(ADDRESS, keep=["id"], on_bad_rows="skip")
-    assert source.names == ("a", "b") and source.left_out == ("id",)
+    assert source.names == ("a", "b")
     first, second = source
     assert first.X[:, 0].tolist() == [0, 1, 2] and second.X[:, 0].tolist() == [3, 4, 5, 6, 7]
     assert second.carried.column("id").to_pylist() == ["r3", "r4", "r5", "r6", "r7"]

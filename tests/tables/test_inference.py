@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kernelstream.tables import SchemaOptions, SourceError, infer_schema
+from kernelstream.tables import ReadOptions, SchemaOptions, SourceError, infer_schema
 
 N = 100
 NUMBERS = np.random.default_rng(0).normal(size=N)
@@ -59,9 +59,6 @@ def test_types() -> None:
     found = uses(columns)
     expected = ["left out", "left out", "left out", "category", "boolean", "number"]
     assert list(found.values())[1:] == expected
-    assert uses({"when": dates}, treat={"w*": "calendar"})["when"] == "calendar"
-    with pytest.raises(SourceError, match="holds no dates"):
-        uses({}, treat={"x": "calendar"})
 
 
 def test_an_order_of_a_few_rows_is_an_accident() -> None:
@@ -87,4 +84,4 @@ def test_wishes_that_make_no_sense() -> None:
         with pytest.raises(ValueError, match=r"must be|cannot be"):
             SchemaOptions(**wrong)
     with pytest.raises(SourceError, match="no column 'w'"):
-        infer_schema(pa.table({"x": NUMBERS}), SchemaOptions(weight="w"))
+        infer_schema(pa.table({"x": NUMBERS}), read=ReadOptions(weight_column="w"))

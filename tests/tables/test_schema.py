@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kernelstream.tables import ColumnSchema, Schema, SchemaOptions, infer_schema
+from kernelstream.tables import ColumnSchema, Schema, infer_schema
 from kernelstream.tables.readers import Batch
 
 TABLE = pa.table(
@@ -17,10 +17,9 @@ TABLE = pa.table(
         "n": pa.array(["1.234,5", "-0,5", None, "7"] * 10),
         "ok": pa.array(["yes", "no", "?", "yes"] * 10),
         "kind": pa.array(["a", "b", "", "a"] * 10),
-        "when": pa.array(["1970-01-05T06:00:00", "1970-01-05T18:00:00", "", "1970-01-06"] * 10),
     }
 )
-TREATMENT = infer_schema(TABLE, SchemaOptions(treat={"when": "calendar"}))
+TREATMENT = infer_schema(TABLE)
 
 
 def batch(table: pa.Table) -> Batch:
@@ -29,16 +28,11 @@ def batch(table: pa.Table) -> Batch:
 
 
 def test_rows() -> None:
-    X = TREATMENT.rows_of(TABLE.slice(0, 4), "float64")
-    assert TREATMENT.features[:4] == ("n", "ok", "kind=a", "kind=b")
+    X = TREATMENT.rows_of(TABLE.slice(0, 4))
+    assert TREATMENT.features == ("n", "ok", "kind=a", "kind=b")
     nan = math.nan
     expected = np.array([[1234.5, 1, 1, 0], [-0.5, 0, 0, 1], [nan] * 4, [7, 1, 1, 0]])
-    assert np.array_equal(X[:, :4], expected, equal_nan=True)
-    hours = X[:, [TREATMENT.features.index(f"when.hour.{part}") for part in ("sin", "cos")]]
-    assert np.allclose(hours[[0, 1, 3]], [[1, 0], [-1, 0], [0, 1]])
-    assert np.isnan(hours[2]).all()
-    weekday = TREATMENT.features.index("when.weekday.sin")
-    assert X[0, weekday] == 0.0  # a Monday
+    assert np.array_equal(X, expected, equal_nan=True)
 
 
 def test_bad_cells_are_named_and_gaps_are_not() -> None:
@@ -49,16 +43,13 @@ def test_bad_cells_are_named_and_gaps_are_not() -> None:
     strict = replace(TREATMENT, fills=False)
     _, bad = strict.encode(batch(TABLE.slice(0, 4)), "float64")
     assert [(cell.place, cell.reason) for cell in bad] == [(2, "the value is missing")]
-    wrong = TABLE.slice(0, 1).set_column(3, "when", pa.array(["yesterday"]))
-    _, bad = TREATMENT.encode(batch(wrong), "float64")
-    assert "is not a date like the others" in bad[0].reason
     wrong = TABLE.slice(0, 1).set_column(1, "ok", pa.array(["perhaps"]))
     _, bad = TREATMENT.encode(batch(wrong), "float64")
     assert "neither true nor false" in bad[0].reason
 
 
 def test_and_back() -> None:
-    X = TREATMENT.rows_of(TABLE.slice(0, 2), "float64")
+    X = TREATMENT.rows_of(TABLE.slice(0, 2))
     back = TREATMENT.decode(X)
     assert back["n"].to_pylist() == [1234.5, -0.5] and back["kind"].to_pylist() == ["a", "b"]
     assert back["ok"].to_pylist() == [True, False]

@@ -31,7 +31,7 @@ def found(values: Any, **wishes: Any) -> Target:
         (["0,5", "1,5"] * 30, None),
         (["red", "blue", None] * 20, ["blue", "red"]),
         (["yes", "no"] * 30, ["no", "yes"]),  # in the words of the table
-        ([True, False] * 30, [False, True]),
+        ([True, False] * 30, ["false", "true"]),
     ],
 )
 def test_what_a_target_is(values: Any, classes: list[Any] | None) -> None:
@@ -79,7 +79,13 @@ def test_targets_of_rows_and_what_is_wrong_with_some() -> None:
 
 @pytest.mark.parametrize(
     "facts",
-    [None, {}, {"column": {"name": "y"}, "labels": ""}, {"column": {}, "labels": "words"}],
+    [
+        None,
+        {},
+        {"name": "y"},
+        {"name": "y", "use": "boolean", "levels": []},
+        {"name": "y", "use": "number", "levels": ["red"]},
+    ],
 )
 def test_a_file_that_no_release_has_written(facts: Any) -> None:
     with pytest.raises(ValueError, match="no release has written"):

@@ -26,7 +26,7 @@ class CheckArguments(opt.ColumnOptions, opt.InputOptions, opt.ScreenOptions):
     --------
       kernelstream check data.csv
 
-      kernelstream check parts/*.parquet --treat 'when=calendar,zip=category'
+      kernelstream check parts/*.parquet --treat 'zip=category,id=out'
 
       kernelstream check data.csv --tune --target digit
     """

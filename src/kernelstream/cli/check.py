@@ -30,7 +30,7 @@ def check(given: CheckArguments, screen: Screen) -> None:
         show_suggestion(given, source, estimator, screen)
         return
     schema, X = source.schema, source.sampled_rows
-    assert schema is not None and X is not None
+    assert X is not None
     scale = scale_line(source, estimator)
     bad = source.sampled_bad
     facts = {

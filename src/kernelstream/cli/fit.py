@@ -89,7 +89,8 @@ def fit_paper(given: PaperArguments, kind: type, texts: dict[str, str], screen: 
             require_new(given.output, given.force)
         stored, source = resumed(given) or begin_paper(given, estimator)
         say_columns(source, stored.estimator, screen)
-        learner = EpochLearner(stored.estimator) if has_epochs else Learner(stored.estimator)
+        kind_of_learner = EpochLearner if has_epochs else Learner
+        learner = kind_of_learner(stored.estimator, source, passes=1)
         identity = identity_of(given, {"command": "paper", "estimator": kind.__name__, **texts})
         learn(Job(stored, learner, source, given.output, identity, given, screen))
 
@@ -117,11 +118,11 @@ def parsed(name: str, text: str) -> Any:
 class EpochLearner(Learner):
     """Collect all rows in memory, and fit an estimator to them in epochs."""
 
-    def __init__(self, estimator: Any):
-        super().__init__(estimator)
+    def __init__(self, estimator: Any, source: Source, passes: int | None = None):
+        super().__init__(estimator, source, passes)
         self.rows: list[np.ndarray] = []
 
-    def learn(self, block: Block, first: int) -> None:
+    def learn_block(self, block: Block, first: int) -> None:
         """Collect a block."""
         self.rows.append(block.X)
         self.n_rows += len(block)

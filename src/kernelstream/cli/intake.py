@@ -46,7 +46,7 @@ def prepare_estimator(estimator: KernelEstimator, source: Source, calibrated: bo
 
     ``calibrated`` takes scaling and kernel parameters from a sample of all rows.
     """
-    prepare(estimator, source.names, source.schema is not None and source.schema.fills)
+    prepare(estimator, source.names, source.schema.fills)
     if calibrated:
         calibrate(estimator, source)
 
@@ -72,10 +72,7 @@ def require_sample(source: Source) -> np.ndarray:
 
 def say_columns(source: Source, estimator: Any, screen: Screen) -> None:
     """Print how columns are handled, a line for each kind."""
-    lines = list(source.remarks)
-    if source.schema is not None:
-        lines += [line for line in source.schema.lines() if line not in lines]
-    for line in [*lines, scale_line(source, estimator)]:
+    for line in [*source.remarks, *source.schema.lines(), scale_line(source, estimator)]:
         if line:
             screen.say(line)
 

@@ -25,15 +25,12 @@ from kernelstream.estimators import ProgressiveSampling
 from kernelstream.serialization import Replacement
 from kernelstream.tables import (
     Block,
-    Checkpoint,
     CheckpointMismatchError,
     FileRows,
     Learner,
     Run,
-    RunObserver,
     Source,
     is_address,
-    learner_of,
 )
 
 Given = FitArguments | UpdateArguments | PaperArguments
@@ -80,21 +77,6 @@ class Job:
         """Bytes of the sources: what a finished model remembers of them."""
         return [file.size for file in self.source.files]
 
-    def checkpoint(self) -> Checkpoint:
-        """The checkpoint beside the output."""
-        every = self.given.checkpoint_every
-        if every is not None and not Replacement.is_possible(self.output):
-            raise CommandError(
-                USAGE,
-                f"{self.output} is no plain file: there is no place for a checkpoint beside it.",
-            )
-
-        def save(estimator: Any, path: Path, progress: dict[str, Any]) -> None:
-            replace(self.stored, estimator=estimator, progress=progress).save(path)
-
-        path = checkpoint_path(self.output)
-        return Checkpoint(path, math.inf if every is None else every, self.identity, save)
-
     def save(self, n_rows: int, n_invalid: int, **more: Any) -> None:
         """Write the model with its history, and remove the checkpoint."""
         more |= {"passes": self.learner.number, "identity": self.identity, "sizes": self.sizes}
@@ -125,32 +107,31 @@ def checkpoint_path(output: Path) -> Path:
 def learner_for(stored: Stored, source: Source, passes: int | None) -> Learner:
     """What learns the rows of a source into a model."""
     if source.target is None:
-        return learner_of(stored.estimator, source, passes)
+        return Learner(stored.estimator, source, passes)
     holdout = stored.origin["target"]["hold_back"]
     return TargetLearner(stored.estimator, source, holdout, passes)
 
 
 def learn(job: Job) -> None:
     """Learn to the end, and write the model."""
-    source, given, screen, checkpoint = job.source, job.given, job.screen, job.checkpoint()
-    require_apart([job.output, checkpoint.path, given.rejects], job.files)
-    observer = ScreenObserver(screen)
-    run, began = Run(job.learner, source, checkpoint, observer), time.perf_counter()
+    source, given, screen, path = job.source, job.given, job.screen, checkpoint_path(job.output)
+    require_apart([job.output, path, given.rejects], job.files)
+    run, began = ScreenRun(job), time.perf_counter()
     if given.resume and is_complete(job):
         screen.say(f"Already complete: {job.output}.")
         screen.result({"model": str(job.output), "complete": True}, output=job.output)
         return
     if given.resume:
         resume(run, job)
-    elif checkpoint.path.exists():
-        screen.say(f"Starting afresh; --resume would have gone on from {checkpoint.path}.")
-    observer.rejects = Rejects(given.rejects, run.progress.n_invalid)
-    with terminable(), contextlib.closing(observer.rejects):
+    elif path.exists():
+        screen.say(f"Starting afresh; --resume would have gone on from {path}.")
+    run.rejects = Rejects(given.rejects, run.progress.n_invalid)
+    with terminable(), contextlib.closing(run.rejects):
         try:
             run.complete()
         except KeyboardInterrupt:
-            if checkpoint.path.exists():
-                screen.say(f"Interrupted; --resume goes on from {checkpoint.path}.")
+            if path.exists():
+                screen.say(f"Interrupted; --resume goes on from {path}.")
             raise
         job.stored.estimator = job.learner.estimator
         facts = described(job)
@@ -162,30 +143,43 @@ def learn(job: Job) -> None:
     show_result(job, time.perf_counter() - began, facts)
 
 
-class ScreenObserver(RunObserver):
-    """Shows the progress of a run, and lists its rejected rows."""
+class ScreenRun(Run):
+    """A run that shows its progress, and lists its rejected rows."""
 
     rejects: Rejects
-    first_fraction = Learner.first_fraction
+    first_fraction = 0.5  # of the time of two passes, until the first one is read
 
-    def __init__(self, screen: Screen):
-        self.screen = screen
+    def __init__(self, job: Job):
+        path, every = checkpoint_path(job.output), job.given.checkpoint_every
+        if every is not None and not Replacement.is_possible(job.output):
+            raise CommandError(
+                USAGE,
+                f"{job.output} is no plain file: there is no place for a checkpoint beside it.",
+            )
+        every = math.inf if every is None else every
+        super().__init__(job.learner, job.source, path, every, job.identity)
+        self.stored, self.screen = job.stored, job.screen
+
+    def save(self, estimator: Any, progress: dict[str, Any]) -> None:
+        """Write a checkpoint."""
+        assert self.path is not None
+        replace(self.stored, estimator=estimator, progress=progress).save(self.path)
 
     @contextlib.contextmanager
-    def reading(self, run: Run) -> Iterator[None]:
+    def reading(self) -> Iterator[None]:
         """A progress bar for one pass."""
-        number, n_passes = run.learner.number, run.learner.n_passes
+        number, n_passes = self.learner.number, self.learner.n_passes
         title, edges = "learning", [0.0, 1.0]
         if n_passes == 2:
             if number == 1:
-                self.first_fraction = run.learner.first_fraction
+                self.first_fraction = self.learner.first_fraction
             title, edges = f"pass {number} of 2", [0.0, self.first_fraction, 1.0]
-        with RowProgress(self.screen, run.source, title, *edges[number - 1 :][:2]) as self.bar:
+        with RowProgress(self.screen, self.source, title, *edges[number - 1 :][:2]) as self.bar:
             yield
 
-    def on_block(self, run: Run, block: Block) -> None:
+    def on_block(self, block: Block) -> None:
         """Count the rows of a block, and list the rejected ones."""
-        learner = run.learner
+        learner = self.learner
         if learner.number == 1:
             self.rejects.add(block.bad)
         has_components = learner.number == learner.n_passes and hasattr(
@@ -281,7 +275,7 @@ def learn_random_rows(job: Job, until: float) -> bool:
         bar.update(len(block))
 
     with RowProgress(job.screen, job.source, "counting") as bar:
-        rows = FileRows.of(job.learner.estimator, job.source, note)
+        rows = FileRows(job.source, note)
     rejects.close()
     estimator = ProgressiveSampling(until).fit(job.learner.estimator, rows)
     if estimator is None:

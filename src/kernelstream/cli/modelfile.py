@@ -47,9 +47,8 @@ class Stored:
     @classmethod
     def of(cls, estimator: Any, source: Source) -> Stored:
         """A fresh model of a source; arrays, whose columns have no types, leave it no schema."""
-        is_array = source.sample is not None and source.sample.batch.matrix is not None
         names = source.names if source.named else None
-        return cls(estimator, names, None if is_array else source.schema)
+        return cls(estimator, names, None if source.schema.is_nameless else source.schema)
 
     @property
     def stream(self) -> Stream:

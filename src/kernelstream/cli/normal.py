@@ -34,11 +34,11 @@ def sensors(
     """
     if read_options["columns"] is None and not any(word == "-" for word in sources):
         looked = Source(sources, **read_options, schema=wishes)
-        if looked.schema is not None and looked.named:
+        if looked.named:
             left_out = [column for column in looked.schema if not column.is_plain]
             said: dict[str, list[str]] = {}
-            for column in left_out:  # without the options that reasons name, which are not for it
-                why = "no plain numbers" if column.learned else column.reason.partition(" (--")[0]
+            for column in left_out:
+                why = "no plain numbers" if column.learned else column.reason
                 said.setdefault(why, []).append(column.name)
             for why, names in said.items():
                 screen.say(f"Left out, {why}: {few(names)}.")

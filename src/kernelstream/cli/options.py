@@ -173,8 +173,8 @@ class ColumnOptions:
         str | None,
         input_option(
             metavar="NAME=TYPE,...",
-            help="Types of columns: 'zip=category,when=calendar,id=number,note=out'. Names or "
-            "patterns; number, boolean, category, codes, calendar or out.",
+            help="Types of columns: 'zip=category,id=number,note=out'. Names or patterns; number, "
+            "boolean, category, codes or out.",
         ),
     ] = None
     missing: Annotated[

@@ -22,7 +22,6 @@ from kernelstream.regression.classifier import set_classes
 from kernelstream.regression.ridge import note_shape
 from kernelstream.stream import HeldBack
 from kernelstream.tables import Block, Learner, Source, Target
-from kernelstream.tables.target import INTEGER
 
 MOST_BYTES = 256 << 20  # of held-out rows of a pipe, which are kept until the model is there
 
@@ -48,14 +47,16 @@ class TargetLearner(Learner):
         1 reads the rows once; None and 2 read files twice.
     """
 
+    first_fraction = 0.5
+
     def __init__(self, estimator: OnePassRidge, source: Source, holdout: float, passes: int | None):
-        super().__init__(estimator, source.target)
+        super().__init__(estimator, source)
         self.source, self.holdout = source, holdout
         self.repeatable = passes != 1 and not source.from_pipe
         self.kept: list[Rows] = []
         self.kept_bytes = 0
 
-    def learn(self, block: Block, first: int) -> None:
+    def learn_block(self, block: Block, first: int) -> None:
         """Learn the rows of a block that are not held out."""
         estimator = self.estimator
         if not estimator.__sklearn_is_fitted__():
@@ -200,5 +201,5 @@ def score_line(facts: dict[str, Any]) -> tuple[str, str]:
 
 def say_target(target: Target | None, screen: Screen) -> None:
     """Print the type of the target, where it may be wrong."""
-    if target is not None and target.labels == INTEGER:
+    if target is not None and target.is_class and target.classes.dtype.kind == "i":
         screen.say(f"Target {target}; --treat '{target.name}=number' would predict a number.")

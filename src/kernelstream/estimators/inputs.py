@@ -34,10 +34,7 @@ from kernelstream.stream.stream import Stream
 
 NO_WEIGHT = "All rows have weight zero: there is nothing to learn from."
 NOT_FINITE = "Input X contains NaN or infinity; give finite numbers."
-TABLES = (
-    "kernelstream.tables.TableModel(estimator) encodes categories and dates, and fills missing "
-    "values."
-)
+TABLES = "kernelstream.tables.TableModel(estimator) encodes categories, and fills missing values."
 _ROWS: dict[str, Any] = dict(accept_sparse="csr", dtype=[np.float64, np.float32])
 
 

@@ -37,7 +37,7 @@ Draw = Callable[[str, slice], Any]  # the draws of one purpose from one number t
 
 
 class Draws(Protocol):
-    """Rows that can be drawn at random, and learned."""
+    """Rows that can be drawn at random."""
 
     @property
     def n(self) -> int:
@@ -45,12 +45,6 @@ class Draws(Protocol):
 
     def draws(self, seed: int, wanted: dict[str, int]) -> Draw:
         """So many draws for each purpose."""
-
-    def learn(self, model: Any, X: Any) -> None:
-        """Let a model learn draws."""
-
-    def checked(self, model: Any, X: Any) -> Any:
-        """Draws as a query of a model."""
 
 
 @dataclass(frozen=True)
@@ -99,14 +93,6 @@ class Population:
         """So many draws of each purpose, taken when they are asked for."""
         return partial(self.draw, seed)
 
-    def learn(self, model: Any, X: Any) -> None:
-        """Let a model learn draws."""
-        model.fit(X)
-
-    def checked(self, model: Any, X: Any) -> Any:
-        """Draws as a query of a model."""
-        return inputs.query_rows(model.stream_, X, model)
-
 
 def taken_in_order(X: Any, index: np.ndarray) -> np.ndarray:
     """Rows of a Dask array: it is asked for them in its own order."""
@@ -153,8 +139,7 @@ class ProgressiveSampling:
         estimator : StreamingKernelPCA
             The estimator, which stays as it is.
         rows : Draws
-            Rows that can be drawn at random: their number ``n``, and the methods ``draws``,
-            ``learn`` and ``checked``.
+            Rows that can be drawn at random: their number ``n``, and the method ``draws``.
         """
         until, seed = self.until, checked_seed(estimator.random_state)
         n, look = FIRST, 1
@@ -164,15 +149,10 @@ class ProgressiveSampling:
                 return None
             draw = rows.draws(seed, {"learned": learned, "wider": wider, "judging": n})
             model = clone(estimator)
-            rows.learn(model, draw("learned", slice(0, learned)))
-
-            def read(purpose: str, at: slice, model: Any = model, draw: Draw = draw) -> Any:
-                """Draws as the kernel of the model sees them."""
-                return model.stream_.prepared(rows.checked(model, draw(purpose, at)))
-
-            span = self._span(model.stream_, partial(read, "wider"), wider)
-            read_judging = partial(read, "judging")
-            bounds = bounds_of_draws(span, read_judging, n, rows.n, self.confidence, look)
+            model.fit(draw("learned", slice(0, learned)))
+            span = self._span(model.stream_, partial(read_draws, model, draw, "wider"), wider)
+            read = partial(read_draws, model, draw, "judging")
+            bounds = bounds_of_draws(span, read, n, rows.n, self.confidence, look)
             if bounds.shortfall_bound <= until:
                 return with_bounds(model, bounds)
             # At best the bound falls with the root of the draws: sizes below that are skipped.
@@ -197,6 +177,11 @@ def with_bounds(model: Any, bounds: ConfidenceBounds) -> Any:
     observer = replace(stream.begun.observer, drawn=drawn)
     model._stream = stream.with_state(replace(stream.begun, observer=observer))
     return model
+
+
+def read_draws(model: Any, draw: Draw, purpose: str, at: slice) -> Any:
+    """Draws as the kernel of a model sees them."""
+    return model.stream_.prepared(inputs.query_rows(model.stream_, draw(purpose, at), model))
 
 
 def require_bounds(stream: Stream) -> None:

@@ -27,15 +27,12 @@ from kernelstream.tables.live import LiveRow, LiveRows
 from kernelstream.tables.model import TableModel
 from kernelstream.tables.readers import BadRow, Connection, ReadOptions
 from kernelstream.tables.run import (
-    Checkpoint,
     CheckpointMismatchError,
     FileRows,
     Learner,
     Progress,
     Run,
-    RunObserver,
     calibrate,
-    learner_of,
     prepare,
 )
 from kernelstream.tables.schema import ColumnSchema, Schema
@@ -46,7 +43,6 @@ __all__ = [
     "BadRow",
     "BadRowError",
     "Block",
-    "Checkpoint",
     "CheckpointMismatchError",
     "ColumnSchema",
     "Connection",
@@ -59,7 +55,6 @@ __all__ = [
     "Progress",
     "ReadOptions",
     "Run",
-    "RunObserver",
     "Schema",
     "SchemaOptions",
     "Source",
@@ -75,7 +70,6 @@ __all__ = [
     "infer_schema",
     "infer_target",
     "is_address",
-    "learner_of",
     "open_address",
     "open_table",
     "prepare",

@@ -1,10 +1,9 @@
-"""Table encoder (transformer): text, dates, categories, missing values as numbers; inverse."""
+"""Table encoder (transformer): numbers, categories, missing values as numbers; inverse."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -22,18 +21,17 @@ from kernelstream.tables.schema import Schema, column_means, few
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Encode the columns of a table as numbers.
 
-    Numbers are kept, categories become one column of 0 and 1 for each level, dates become points on
-    circles (hour, weekday, day of the year). Columns that carry nothing to learn (counters,
-    constants, copies, free text) are excluded. The first table decides all of it; later ones may
-    have their columns in another order, more of them, and levels that are new. An array has no
-    names: its columns are those that are encoded, in their order.
+    Numbers are kept, and categories become one column of 0 and 1 for each level. Columns that
+    carry nothing to learn (counters, keys, dates, free text) are excluded. The first table decides
+    all of it; later ones may have their columns in another order, more of them, and levels that
+    are new. An array has no names: its columns are those that are encoded, in their order.
 
     Parameters
     ----------
     columns : dict, default=None
         Column types by name or pattern, where they are not inferred as they should be: "number",
         "boolean", "category" (one column for each level), "codes" (the number of the level, for
-        :class:`kernelstream.kernels.Categorical`), "calendar", or "out" to exclude a column.
+        :class:`kernelstream.kernels.Categorical`), or "out" to exclude a column.
     missing : {"fill", "keep", "error"}, default="fill"
         "fill" replaces missing values by the mean of their column, "keep" leaves NaN for a later
         step, "error" rejects rows with missing values. Inside a :class:`TableModel`, "fill" is done
@@ -123,25 +121,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         -------
         self
         """
-        return self._infer(as_table(X), whole=True)
-
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Infer column types from the first table of several; later ones are only checked.
-
-        Parameters
-        ----------
-        X : data frame, Arrow table or array
-            The next table.
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        if not hasattr(self, "schema_"):
-            return self._infer(as_table(X), whole=False)
-        self.transform(X)
-        return self
+        return self.infer(X)
 
     def transform(self, X: Any) -> np.ndarray:
         """Encode the rows of a table.
@@ -155,12 +135,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         -------
         array of shape (n, n_features)
         """
-        check_is_fitted(self, "schema_")
-        rows = self.schema_.rows_of(as_table(X, self.schema_.inputs), "float64", "The table")
+        rows = self.encode(X)
         return self.filled(rows) if self.missing == "fill" else rows
 
     def inverse_transform(self, X: Any) -> pa.Table:
-        """Decode rows: numbers, the likeliest level of each category, angles of dates.
+        """Decode rows: numbers, and the likeliest level of each category.
 
         Parameters
         ----------
@@ -191,36 +170,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     # -- for TableModel
 
-    def split(self, X: Any, on_bad_rows: str = "error") -> tuple[np.ndarray, np.ndarray]:
-        """Encoded rows with NaN where values are missing, and which rows of the table they are.
+    def encode(self, X: Any) -> np.ndarray:
+        """Encoded rows with NaN where values are missing.
 
         Parameters
         ----------
         X : data frame, Arrow table or array
-            The table.
-        on_bad_rows : {"error", "skip"}, default="error"
-            What happens to a row with a value that is not of its column's type.
+            The table, with all columns that are encoded.
         """
-        table = as_table(X, self.schema_.inputs)
-        valid = np.ones(len(table), dtype=bool)
-        if on_bad_rows == "skip" and len(table):
-            (batch,) = table.combine_chunks().to_batches()
-            numbered = Batch(np.arange(len(table)), batch, len(table))
-            _, cells = self.schema_.encode(numbered, "float64")
-            valid[[cell.place for cell in cells]] = False
-            table = table.filter(pa.array(valid))
-        return self.schema_.rows_of(table, "float64", "The table"), valid
-
-    def with_fills(self, fills: bool) -> Self:
-        """Let missing values be filled, or else their rows be invalid.
-
-        Parameters
-        ----------
-        fills : bool
-            Whether they are filled.
-        """
-        self.schema_ = replace(self.schema_, fills=fills)
-        return self
+        check_is_fitted(self, "schema_")
+        return self.schema_.rows_of(as_table(X, self.schema_.inputs))
 
     def filled(self, rows: np.ndarray) -> np.ndarray:
         """Rows with missing values replaced by the means of their columns.
@@ -247,14 +206,23 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             missing="bad" if self.missing == "error" else "fill",
         )
 
-    def _infer(self, table: pa.Table, whole: bool) -> Self:
+    def infer(self, X: Any, whole: bool = True) -> Self:
+        """Infer column types from a table, or from the first of several.
+
+        Parameters
+        ----------
+        X : data frame, Arrow table or array
+            The table.
+        whole : bool
+            False if later tables may be unlike it: then no column is excluded for its values.
+        """
+        table = as_table(X)
         if not len(table):
             raise ValueError("The table has no rows: column types are inferred from some.")
-        step = max(1, len(table) // ROWS)
-        sample = table.take(np.arange(0, len(table), step)) if step > 1 else table
-        schema = infer_schema(sample, self.schema_options(), whole=whole, where="The table")
+        sample = table.take(np.arange(0, len(table), max(1, len(table) // ROWS)))
+        schema = infer_schema(sample, self.schema_options(), whole=whole)
         warn_of_excluded(schema)
-        rows = TableEncoder.of(schema).split(sample, "skip")[0]
+        rows, _ = schema.encode(Batch.of(sample), "float64")
         return self._fitted(schema, column_means(rows))
 
     def _fitted(self, schema: Schema, fill_values: np.ndarray) -> Self:
@@ -275,10 +243,10 @@ def warn_of_excluded(schema: Schema) -> None:
     """Warn of columns that are excluded although nobody asked for it."""
     out = [c for c in schema.columns if not c.learned and c.reason != "not asked for"]
     if out:
-        reasons = [f"{column.name!r} ({column.reason.split(' (--')[0]})" for column in out]
+        reasons = [f"{column.name!r} ({column.reason})" for column in out]
         warnings.warn(
             f"Columns that are not learned: {few(reasons, 5)}. columns={{{out[0].name!r}: KIND}} "
-            "learns the first all the same (KIND is 'number', 'category' or 'calendar'); 'out' "
-            "excludes it without this warning.",
+            "learns the first all the same (KIND is 'number' or 'category'); 'out' excludes it "
+            "without this warning.",
             stacklevel=4,
         )

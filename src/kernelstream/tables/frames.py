@@ -13,7 +13,7 @@ from kernelstream.tables.schema import few
 
 
 def as_table(X: Any, names: Sequence[str] = ()) -> pa.Table:
-    """A frame of pandas or polars, an Arrow table or stream, or an array, as an Arrow table.
+    """A frame of pandas or polars, an Arrow table or batch, or an array, as an Arrow table.
 
     Columns of mixed kinds become text. Columns of an array have no names: they get ``names`` if
     there are as many of them, and x0, x1 and so on otherwise.
@@ -30,32 +30,19 @@ def as_table(X: Any, names: Sequence[str] = ()) -> pa.Table:
     >>> as_table([[1, "red"], [2, "blue"]]).schema.names
     ['x0', 'x1']
     """
-    if hasattr(X, "collect") and hasattr(X, "collect_schema"):  # a lazy frame of polars
-        X = X.collect()
-    if isinstance(X, pa.RecordBatch):
-        X = pa.Table.from_batches([X])
+    if hasattr(X, "iloc"):  # of pandas
+        columns = [_column(X.iloc[:, j]) for j in range(X.shape[1])]
+        X = pa.Table.from_arrays(columns, names=list(map(str, X.columns)))
     elif hasattr(X, "to_arrow"):
         X = X.to_arrow()
-    elif hasattr(X, "iloc"):
-        X = _of_pandas(X)
-    elif hasattr(X, "__arrow_c_stream__"):
+    elif hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__"):
         X = pa.table(X)
-    elif not isinstance(X, pa.Table):
+    else:
         X = _of_array(X, names)
     repeated = sorted(name for name, n in Counter(X.column_names).items() if n > 1)
     if repeated:
         raise ValueError(f"The table has several columns called {few(repeated)}: rename them.")
     return X
-
-
-def _of_pandas(X: Any) -> pa.Table:
-    columns = []
-    for j in range(X.shape[1]):
-        values = X.iloc[:, j]
-        if hasattr(values, "cat") and values.cat.categories.dtype == "interval":
-            values = values.cat.rename_categories(str)  # of pandas.cut
-        columns.append(_column(values))
-    return pa.Table.from_arrays(columns, names=list(map(str, X.columns)))
 
 
 def _of_array(X: Any, names: Sequence[str]) -> pa.Table:

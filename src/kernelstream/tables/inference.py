@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from itertools import product
 
 import numpy as np
 import pyarrow as pa
@@ -14,15 +13,12 @@ import pyarrow.compute as pc
 
 from kernelstream.tables.dialect import is_number
 from kernelstream.tables.files import SourceError
+from kernelstream.tables.readers import ReadOptions
 from kernelstream.tables.schema import (
     BOOLEAN,
-    CALENDAR,
     CATEGORY,
-    CODES,
-    CYCLES,
     EXCLUDED,
     FALSE,
-    ISO,
     KINDS,
     MISSING,
     NUMBER,
@@ -30,48 +26,24 @@ from kernelstream.tables.schema import (
     ColumnSchema,
     Schema,
     as_words,
-    cycles,
     few,
     is_missing,
     is_text,
-    parse_date,
     plain_array,
-    seconds_of,
 )
 from kernelstream.tables.text import FIRST_ROWS
 
 MOST_LEVELS = 50  # of a category; a column with more different words is text
 REPEATED = 5  # rows a level, on average: text of fewer is names
 FEWEST_ROWS = 20  # from which an order of the rows is no accident
-DATE_FORMATS = (
-    ISO,
-    *map(
-        "".join,
-        product(
-            ("%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", "%d-%b-%Y", "%d %b %Y"),
-            ("", " %H:%M:%S", " %H:%M", " %I:%M:%S %p", " %I:%M %p"),
-        ),
-    ),
-    "%H:%M:%S",
-    "%H:%M",
-)
-DATES = "dates or times (--treat NAME=calendar learns hour, weekday and day of the year)"
-# Names of columns that count or name the rows, and of labels.
+DATE = re.compile(r"\d{4}[-/]\d\d?[-/]\d\d?|\d\d?[-./ ](\d\d?|[A-Za-z]{3})[-./ ]\d{4}|\d\d?:\d\d")
+# Names of columns that count or name the rows.
 KEY_NAME = re.compile(
     r"(index|id|rowid|rownum|row|no|nr|uuid|guid|key)$|.*[_\s.-](id|uuid|guid|key|nr|no)$|.*(Id|ID)$"
 )
-LABELS = ("label", "labels", "target", "class")
-# Numbers with thousands, by decimal mark: 1.234,5 or 1 234,5, and 1,234.5 or 12,34,567.
-GROUPS = {
-    ",": re.compile(
-        r"[+\-\u2212]?(\d+|\d{1,3}(\.\d{3})+|\d{1,3}([ '\u00a0\u202f]\d{3})+)(,\d+)?"
-        r"([eE][+-]?\d+)?$"
-    ),
-    ".": re.compile(
-        r"[+\-\u2212]?(\d+|\d{1,3}(,\d{2,3})*,\d{3}|\d{1,3}([ '\u00a0\u202f]\d{3})+)(\.\d+)?"
-        r"([eE][+-]?\d+)?$"
-    ),
-}
+# Decimal mark and thousands separators of numbers in text; the first of those that fit best is
+# taken: 1,234 in all cells is a number with a decimal comma.
+SPELLINGS = ((".", ""), (",", ""), (".", ", '\u00a0\u202f"), (",", ". '\u00a0\u202f"))
 
 
 @dataclass(frozen=True)
@@ -80,30 +52,18 @@ class SchemaOptions:
 
     Attributes
     ----------
-    columns : sequence of str or None
-        Names or patterns of the columns to learn, whatever they hold; None: those that should.
-    exclude : sequence of str
-        Names or patterns of the columns to exclude.
     treat : mapping of str to str
         Names or patterns, and their types: one of ``KINDS``, or ``"out"``.
     decimal, thousands : str or None
         Marks of numbers in text; None infers them.
     missing : "fill" or "bad"
         Whether a missing value is filled, or makes its row invalid.
-    weight : str or None
-        The column with the weight of rows.
-    target : str or None
-        The column that is to be predicted.
     """
 
-    columns: Sequence[str] | None = None
-    exclude: Sequence[str] = ()
     treat: Mapping[str, str] = field(default_factory=dict)
     decimal: str | None = None
     thousands: str | None = None
     missing: str = "fill"
-    weight: str | None = None
-    target: str | None = None
 
     def __post_init__(self) -> None:
         for name, use in self.treat.items():
@@ -133,12 +93,13 @@ class SchemaOptions:
 def infer_schema(
     table: pa.Table,
     options: SchemaOptions | None = None,
+    read: ReadOptions | None = None,
     *,
+    target: str | None = None,
     index: Sequence[str] = (),
     named: bool = True,
     whole: bool = True,
     where: str = "The table",
-    remarks: Sequence[str] = (),
 ) -> Schema:
     """Infer the type of each column of a table from a sample of its rows.
 
@@ -147,7 +108,11 @@ def infer_schema(
     table : pyarrow.Table
         The sample, in the order of the rows.
     options : SchemaOptions, optional
-        What the user says.
+        What the user says about columns.
+    read : ReadOptions, optional
+        Which columns are to be learned, whatever they hold, and which are excluded.
+    target : str or None
+        The column that is to be predicted.
     index : sequence of str
         Columns that are the index of a data frame.
     named : bool
@@ -156,8 +121,6 @@ def infer_schema(
         False if later rows may be unlike these: then no column is excluded for its values.
     where : str
         Name of the table in messages.
-    remarks : sequence of str
-        What is unusual about its files.
 
     Returns
     -------
@@ -171,27 +134,27 @@ def infer_schema(
     x   learned (numbers with decimal commas)
     ok  learned as 0 and 1 (booleans)
     """
-    options = options or SchemaOptions()
+    options, read = options or SchemaOptions(), read or ReadOptions()
     names = table.column_names
-    require([] if options.weight is None else [options.weight], names, where)
-    out = {*matching(options.exclude, names, where)}
-    asked = None if options.columns is None else matching(options.columns, names, where)
+    require([] if read.weight_column is None else [read.weight_column], names, where)
     matching(list(options.treat), names, where)
+    asked = names if read.columns is None else matching(read.columns, names, where)
+    learned = set(asked) - set(matching(read.exclude, names, where))
     columns: list[ColumnSchema] = []
-    for name in names if asked is None else [*asked, *(n for n in names if n not in set(asked))]:
-        if name in (options.weight, options.target):
-            reason = "the target" if name == options.target else "the weight of the rows"
+    for name in dict.fromkeys([*asked, *names]):
+        if name in (read.weight_column, target):
+            reason = "the target" if name == target else "the weight of the rows"
             column = ColumnSchema(name, EXCLUDED, reason)
-        elif name in out or (asked is not None and name not in set(asked)):
+        elif name not in learned:
             column = ColumnSchema(name, EXCLUDED, "not asked for")
         else:
             column = infer_column(table, name, options)
-            if column.learned and asked is None and options.use_of(name) is None:
+            if column.learned and read.columns is None and options.use_of(name) is None:
                 reason = why_excluded(table, column, index, named, whole)
                 if reason:
                     column = ColumnSchema(name, EXCLUDED, reason, missing=column.missing)
         columns.append(column)
-    schema = Schema(tuple(columns), tuple(remarks), options.missing == "fill")
+    schema = Schema(tuple(columns), options.missing == "fill")
     if not table.num_rows and not schema.inputs:
         raise SourceError(f"{where} has no rows below the names of its columns, {few(names, 20)}.")
     if not schema.inputs:
@@ -205,22 +168,21 @@ def infer_schema(
 
 def infer_column(table: pa.Table, name: str, options: SchemaOptions) -> ColumnSchema:
     """Infer a column from its stored type or its words, unless the user gives its type."""
-    cells, use = plain_array(table.column(name)), options.use_of(name)
+    stored, use = table.column(name).type, options.use_of(name)
+    cells = plain_array(table.column(name))
     if use == "out":
         return ColumnSchema(name, EXCLUDED, "not asked for")
-    stored = table.column(name).type
-    levels = levels_of(cells) if pa.types.is_dictionary(stored) else ()
-    if use is None and 0 < len(levels) <= MOST_LEVELS and pa.types.is_integer(stored.value_type):
-        column = ColumnSchema(name, CATEGORY, f"{len(levels)} levels", levels)
-    elif use is not None:
-        column = requested_column(name, cells, use, options)
-    else:
-        column = inferred_column(name, cells, options)
     missing = is_missing(cells)
-    fraction = float(missing.mean()) if len(missing) else 0.0
-    if fraction == 1.0 and use is None:
-        return ColumnSchema(name, EXCLUDED, "empty", missing=fraction)
-    return replace(column, missing=round(fraction, 6))
+    fraction = round(float(missing.mean()), 6) if len(missing) else 0.0
+    if use is not None:
+        column = requested_column(name, cells, use, options)
+    elif fraction == 1.0:
+        column = ColumnSchema(name, EXCLUDED, "empty")
+    elif is_text(cells.type):
+        column = text_column(name, cells, options)
+    else:
+        column = typed_column(name, cells, stored)
+    return replace(column, missing=fraction)
 
 
 def requested_column(name: str, cells: pa.Array, use: str, options: SchemaOptions) -> ColumnSchema:
@@ -230,31 +192,28 @@ def requested_column(name: str, cells: pa.Array, use: str, options: SchemaOption
         return column or ColumnSchema(name, NUMBER, "numbers, as asked")
     if use == BOOLEAN:
         return ColumnSchema(name, BOOLEAN, "booleans, as asked")
-    if use in (CATEGORY, CODES):
-        levels = levels_of(cells)
-        return ColumnSchema(name, use, f"{len(levels)} levels, as asked", levels)
-    dates = date_format(words_of(cells)) if is_text(cells.type) else ISO
-    temporal = pa.types.is_temporal(cells.type) and not pa.types.is_duration(cells.type)
-    if dates is None or not (is_text(cells.type) or temporal):
-        raise SourceError(f"The column {name!r} holds no dates or times: it has no calendar.")
-    turns = cycles(seconds_of(cells, dates))
-    varied = tuple(cycle for cycle in CYCLES if np.nanmax(turns[cycle]) > np.nanmin(turns[cycle]))
-    return ColumnSchema(name, CALENDAR, "dates, as asked", varied or CYCLES[:1], dates=dates)
+    levels = levels_of(cells)
+    return ColumnSchema(name, use, f"{len(levels)} levels, as asked", levels)
 
 
-def inferred_column(name: str, cells: pa.Array, options: SchemaOptions) -> ColumnSchema:
-    """A column of the type that its cells have."""
+def typed_column(name: str, cells: pa.Array, stored: pa.DataType) -> ColumnSchema:
+    """A column of the type that is stored with it."""
     type = cells.type
     if pa.types.is_boolean(type):
         return ColumnSchema(name, BOOLEAN, "booleans")
+    if pa.types.is_dictionary(stored) and pa.types.is_integer(type):
+        levels = levels_of(cells)
+        if len(levels) <= MOST_LEVELS:
+            return ColumnSchema(name, CATEGORY, f"{len(levels)} levels", levels)
     if pa.types.is_integer(type) or pa.types.is_floating(type) or pa.types.is_decimal(type):
         return ColumnSchema(name)
-    if pa.types.is_duration(type):
-        return ColumnSchema(name, NUMBER, "durations, in seconds")
-    if pa.types.is_temporal(type):
-        return ColumnSchema(name, EXCLUDED, DATES)
-    if not is_text(type):
-        return ColumnSchema(name, EXCLUDED, f"not numbers ({type})")
+    if pa.types.is_temporal(type) and not pa.types.is_duration(type):
+        return ColumnSchema(name, EXCLUDED, "dates or times")
+    return ColumnSchema(name, EXCLUDED, f"not numbers ({type})")
+
+
+def text_column(name: str, cells: pa.Array, options: SchemaOptions) -> ColumnSchema:
+    """A column of the type that its words look like."""
     words = words_of(cells)
     if not words:
         return ColumnSchema(name, EXCLUDED, "empty")
@@ -264,11 +223,10 @@ def inferred_column(name: str, cells: pa.Array, options: SchemaOptions) -> Colum
     numbers = column_of_numbers(name, words, options)
     if numbers is not None:
         return numbers
-    if date_format(words) is not None:
-        return ColumnSchema(name, EXCLUDED, DATES)
+    if sum(DATE.match(word) is not None for word in words) >= 0.9 * len(words):
+        return ColumnSchema(name, EXCLUDED, "dates or times")
     levels = levels_of(cells)
-    present = len(cells) - int(is_missing(cells).sum())
-    if len(levels) <= MOST_LEVELS and len(levels) * REPEATED <= present:
+    if len(levels) <= MOST_LEVELS and len(levels) * REPEATED <= np.sum(~is_missing(cells)):
         reason = f"{len(levels)} level" + "s" * (len(levels) > 1)
         return ColumnSchema(name, CATEGORY, reason, levels)
     n = pc.count_distinct(as_words(cells)).as_py()
@@ -294,76 +252,60 @@ def levels_of(cells: pa.Array) -> tuple[str, ...]:
 
 def column_of_numbers(name: str, words: list[str], options: SchemaOptions) -> ColumnSchema | None:
     """A column of text as numbers if at least half of its words are numbers of one spelling."""
+    best, most = None, 0.0
+    for decimal, thousands in SPELLINGS:
+        if options.thousands is not None:
+            thousands = options.thousands
+        if options.decimal in (None, decimal) and decimal not in thousands:
+            fits = is_number if (decimal, thousands) == (".", "") else spelled(decimal, thousands)
+            fraction = sum(bool(fits(word)) for word in words) / max(len(words), 1)
+            if fraction > most:
+                best, most = (decimal, thousands), fraction
+    if best is None or most < 0.5:
+        return None
+    marks = ["decimal commas"] * (best[0] == ",") + ["thousands"] * (best[1] != "")
+    reason = "numbers with " + " and ".join(marks) if marks else "numbers"
+    return ColumnSchema(name, NUMBER, reason, decimal=best[0], thousands=best[1])
 
-    def fraction(decimal: str | None) -> float:
-        fits = (GROUPS[decimal].match(w) if decimal else is_number(w) for w in words)
-        return sum(map(bool, fits)) / max(len(words), 1)
 
-    point, comma = fraction(None), fraction(",")
-    decimal, thousands = options.decimal, options.thousands
-    if decimal is None and point >= 0.5 and point >= comma:
-        decimal = "."
-    if point >= 0.99 and decimal == "." and not thousands:
-        return ColumnSchema(name)
-    blank = any(re.search(r"\d[ '\u00a0\u202f]\d{3}", word) for word in words)
-    if decimal in (None, ".") and thousands is None:
-        # 1,234 in all of them may be a decimal comma: two groups, or groups beside a point, decide.
-        sure = [w for w in words if w.count(",") > 1 or ("," in w and "." in w)]
-        sure = [w for w in sure if GROUPS["."].match(w)]
-        if fraction(".") > max(point, 0.5) and (sure or blank or decimal == "."):
-            reason = "numbers with thousands"
-            return ColumnSchema(name, NUMBER, reason, thousands=", '\u00a0\u202f")
-    if decimal in (None, ",") and comma >= 0.5:
-        grouped = blank or any(re.search(r"\d\.\d{3}", word) for word in words)
-        separators = ". '\u00a0\u202f" if thousands is None and grouped else thousands or ""
-        reason = "numbers with decimal commas" + (" and thousands" if separators else "")
-        return ColumnSchema(name, NUMBER, reason, decimal=",", thousands=separators)
+def spelled(decimal: str, thousands: str) -> Callable[[str], object]:
+    """Whether a word is a number with these marks, such as 1.234,5 or 12,34,567.8."""
+    digits = r"\d+"
     if thousands:
-        return ColumnSchema(name, NUMBER, "numbers with thousands", thousands=thousands)
-    return ColumnSchema(name) if point >= 0.5 else None
-
-
-def date_format(words: list[str]) -> str | None:
-    """The format of dates that at least nine of ten words have, or None."""
-    for dates in DATE_FORMATS:
-        if words and any(parse_date(word, dates) == parse_date(word, dates) for word in words[:3]):
-            seconds = np.array([parse_date(word, dates) for word in words[:200]])
-            if np.mean(np.isfinite(seconds)) >= 0.9:
-                return dates
-    return None
+        digits = rf"(\d+|\d{{1,3}}([{re.escape(thousands)}])(\d{{2,3}}\2)*\d{{3}})"
+    number = rf"[+\-\u2212]?{digits}({re.escape(decimal)}\d+)?([eE][+-]?\d+)?"
+    return re.compile(number).fullmatch
 
 
 def why_excluded(
     table: pa.Table, column: ColumnSchema, index: Sequence[str], named: bool, whole: bool
 ) -> str:
     """Why a column is not learned: an index, a counter, a key, a label; empty if it is."""
-    name, low = column.name, column.name.strip().lower()
-    if name in index:
+    name, low = column.name.strip(), column.name.strip().lower()
+    if column.name in index:
         return "the index of a data frame"
-    if named and low in LABELS and whole:
+    if named and low in ("label", "labels", "target", "class") and whole:
         return "a label, by its name"
     if not whole or table.num_rows < FEWEST_ROWS or column.use != NUMBER:
         return ""
-    cells = plain_array(table.column(name))
+    cells = plain_array(table.column(column.name))
     values = column.encode(cells)[:, 0]
     if not np.isfinite(values).all() or np.mod(values, 1.0).any():
         return ""
     if named and (low == "" or low.startswith("unnamed:")):
         return "an unnamed counter"
-    # Beyond 2⁵³ a float loses digits: two integers may become one number.
-    digits = (
-        is_text(cells.type) and pc.all(pc.match_substring_regex(cells, r"^\s*-?\d+\s*$")).as_py()
-    )
-    exact = digits or pa.types.is_integer(cells.type)
-    if np.abs(values).max() > 2**53 and exact and len(pc.unique(cells)) == len(cells):
-        return "a key: another number in every row"
     steps = np.diff(values)
     if (steps > 0).all() or (steps < 0).all():
         return "counts the rows"
+    # Beyond 2⁵³ a float loses digits: two integers may become one number.
+    exact = pa.types.is_integer(cells.type)
+    exact |= is_text(cells.type) and pc.all(pc.utf8_is_decimal(cells)).as_py()
+    is_long = exact and np.abs(values).max() > 2**53
     is_range = np.ptp(values) + 1 == len(values)
-    is_key = named and (KEY_NAME.match(name.strip()) or KEY_NAME.match(low) or is_range)
-    is_unique = len(np.unique(values)) == len(values)
-    return "a key: another number in every row" if is_key and is_unique else ""
+    is_key = named and (KEY_NAME.match(name) or KEY_NAME.match(low) or is_range)
+    if (is_key or is_long) and len(pc.unique(cells)) == len(cells):
+        return "a key: another number in every row"
+    return ""
 
 
 def matching(patterns: Sequence[str], names: Sequence[str], where: str) -> list[str]:

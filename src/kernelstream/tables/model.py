@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 from collections.abc import Callable
-from itertools import chain
 from typing import Any, Self
 
 import numpy as np
@@ -15,12 +13,8 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 
-from kernelstream.estimators import (
-    KernelEstimator,
-    Passes,
-    StoredEstimator,
-)
-from kernelstream.serialization import check_choice, stored
+from kernelstream.estimators import KernelEstimator, StoredEstimator
+from kernelstream.serialization import stored
 from kernelstream.tables.encoder import TableEncoder
 from kernelstream.tables.run import fit_files, prepare
 from kernelstream.tables.schema import Schema, few
@@ -39,8 +33,12 @@ def has(name: str) -> Callable[[TableModel], bool]:
 def on_encoded_rows(name: str) -> Any:
     """A method of the estimator, applied to the encoded rows of a table."""
 
-    def method(self: TableModel, X: Any, *arguments: Any, **options: Any) -> Any:
-        return self._ask(name, X, *arguments, **options)
+    def method(self: TableModel, X: Any = None, *arguments: Any, **options: Any) -> Any:
+        model = self._at_present()
+        if name.startswith("explain"):
+            options = {"feature_names": model._names(), **options}
+        rows = None if X is None else model.encode(X)
+        return getattr(model.estimator_, name)(rows, *arguments, **options)
 
     method.__name__, method.__qualname__ = name, f"TableModel.{name}"
     method.__doc__ = f"""``{name}`` of the estimator, for the encoded rows of a table.
@@ -50,14 +48,14 @@ def on_encoded_rows(name: str) -> Any:
         X : data frame, Arrow table or array
             The table, with all columns that were learned.
         *arguments, **options
-            Further arguments of ``{name}``.
+            Further arguments of ``{name}``. Explanations name the encoded columns.
         """
     return available_if(has(name))(method)
 
 
 @stored
 class TableModel(StoredEstimator):
-    """An estimator for tables: files, and frames with words, dates and missing values.
+    """An estimator for tables: files, and frames with words and missing values.
 
     The first table decides how its columns are encoded (:class:`TableEncoder`); the estimator
     learns the encoded rows. Columns of later tables are found by name: they may have another order,
@@ -111,19 +109,19 @@ class TableModel(StoredEstimator):
         self.encoder = encoder
 
     @classmethod
-    def of(cls, estimator: Any, schema: Schema | None = None) -> TableModel:
+    def of(cls, estimator: Any, schema: Schema) -> TableModel:
         """A model around an estimator as it is, which learned rows with a schema.
 
         Parameters
         ----------
         estimator : KernelEstimator
             The estimator; it may have learned rows before.
-        schema : Schema, default=None
-            How its rows were encoded; None: columns of numbers, with the names that it knows.
+        schema : Schema
+            How its rows were encoded.
         """
         model = cls(clone(estimator))
         model.estimator_ = estimator
-        model.encoder_ = TableEncoder.of(plain_schema(estimator) if schema is None else schema)
+        model.encoder_ = TableEncoder.of(schema)
         vars(estimator).pop("feature_names_in_", None)  # the schema has the names
         return model
 
@@ -134,59 +132,39 @@ class TableModel(StoredEstimator):
         X: Any,
         y: Any = None,
         sample_weight: Any = None,
-        on_bad_rows: str = "error",
         until: float | None = None,
-        checkpoint: Any = None,
-        checkpoint_every: float = 60.0,
     ) -> Self:
         """Learn all rows of a table, forgetting what was learned before.
 
         Parameters
         ----------
-        X : data frame, Arrow table, array, path, Source, lazy frame or iterator
-            The table. Files (``"day*.parquet"``, or a :class:`Source`), lazy frames of polars and
-            datasets of Arrow are read twice and never held in memory; an iterator of tables is
-            read once.
+        X : data frame, Arrow table, array, path, paths or Source
+            The table. Files (``"day*.parquet"``, or a :class:`Source`) are read twice and never
+            held in memory.
         y : array of shape (n,) or str, default=None
             Targets for an estimator that predicts; of files, the name of their column.
         sample_weight : array of shape (n,), default=None
             Non-negative weights of the rows of a table in memory.
-        on_bad_rows : {"error", "skip"}, default="error"
-            What happens to a row with a value that is not of its column's type.
         until : float, default=None
             As in :meth:`kernelstream.StreamingKernelPCA.fit`.
-        checkpoint : path-like, default=None
-            Of files: save the run here regularly, and resume it if the file exists.
-        checkpoint_every : float, default=60
-            Seconds between two checkpoints.
 
         Returns
         -------
         self
         """
-        check_choice("on_bad_rows", on_bad_rows, ("error", "skip"))
-        if checkpoint is not None and not is_files(X):
-            raise ValueError("A checkpoint is for files: other rows cannot be read from a place.")
-        options = {} if until is None else {"until": until}
         with self.transaction() as draft:
-            draft._forget()
+            for name in ("estimator_", "encoder_"):
+                draft.__dict__.pop(name, None)
             if is_files(X):
-                source = draft._source(X, y, sample_weight, on_bad_rows)
-                fit_files(draft, source, checkpoint, checkpoint_every, until)
-            elif (blocks := Passes.blocks_of(X)) is not None:
-                draft._fit_blocks(blocks, y, sample_weight, options)
+                fit_files(draft, draft._source(X, y, sample_weight), until)
             else:
-                draft._learn("fit", X, y, sample_weight, on_bad_rows, options)
+                draft.encoder_ = draft.new_encoder().fit(X)
+                draft.estimator_ = draft.new_estimator(draft.encoder_.encode(X))
+                options = given(sample_weight=sample_weight, until=until)
+                draft.estimator_.fit(draft.encode(X), y, **options)
         return self
 
-    def partial_fit(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        on_bad_rows: str = "error",
-        **options: Any,
-    ) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Self:
         """Learn the next rows of a stream of tables.
 
         Parameters
@@ -197,8 +175,6 @@ class TableModel(StoredEstimator):
             Targets for an estimator that predicts.
         sample_weight : array of shape (n,), default=None
             Non-negative weights.
-        on_bad_rows : {"error", "skip"}, default="error"
-            What happens to a row with a value that is not of its column's type.
         **options : dict
             Further arguments of ``partial_fit`` of the estimator.
 
@@ -206,51 +182,15 @@ class TableModel(StoredEstimator):
         -------
         self
         """
-        check_choice("on_bad_rows", on_bad_rows, ("error", "skip"))
         with self.transaction() as draft:
             if not draft.__sklearn_is_fitted__():
-                draft._learn("partial_fit", X, y, sample_weight, on_bad_rows, options)
-            else:
-                rows, y, sample_weight = draft._rows(X, y, sample_weight, on_bad_rows)
-                learn(draft.estimator_.partial_fit, rows, y, sample_weight, options)
+                draft.encoder_ = draft.new_encoder().infer(X, whole=False)
+                draft.estimator_ = draft.new_estimator(draft.encoder_.encode(X))
+            options |= given(sample_weight=sample_weight)
+            draft.estimator_.partial_fit(draft.encode(X), y, **options)
         return self
 
-    def _learn(
-        self,
-        method: str,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        on_bad_rows: str,
-        options: dict[str, Any],
-    ) -> None:
-        """Begin with a table in memory: infer its schema, then fit or partial_fit its rows."""
-        encoder = self.new_encoder()
-        self.encoder_ = encoder.fit(X) if method == "fit" else encoder.partial_fit(X)
-        rows = self.encoder_.split(X, on_bad_rows)[0]
-        self.begin(bool(np.isnan(rows).any()))
-        rows, y, sample_weight = self._rows(X, y, sample_weight, on_bad_rows)
-        learn(getattr(self.estimator_, method), rows, y, sample_weight, options)
-
-    def _fit_blocks(self, tables: Any, y: Any, sample_weight: Any, options: dict[str, Any]) -> None:
-        """Begin with the first of many tables, whose columns show the schema of all."""
-        if y is not None or sample_weight is not None:
-            raise ValueError("Targets and weights go with a table in memory, or with files.")
-        read, first = first_of(tables)
-        table, _ = rows_and_weights(first)
-        self.encoder_ = self.new_encoder().partial_fit(table)
-        self.begin(bool(np.isnan(self.encoder_.split(table)[0]).any()))
-        blocks: Any = (
-            (lambda: map(self._block, read())) if callable(read) else map(self._block, read)
-        )
-        learn(self.estimator_.fit, blocks, None, None, options)
-
-    def _block(self, block: Any) -> tuple[np.ndarray, Any]:
-        table, weights = rows_and_weights(block)
-        rows, _, weights = self._rows(table, None, weights, "error")
-        return rows, weights
-
-    def _source(self, X: Any, y: Any, sample_weight: Any, on_bad_rows: str) -> Source:
+    def _source(self, X: Any, y: Any, sample_weight: Any) -> Source:
         """Files whose columns are understood by a uniform sample of all rows."""
         if sample_weight is not None:
             raise ValueError("Weights of files are a column of theirs: Source(weight_column=...).")
@@ -258,29 +198,9 @@ class TableModel(StoredEstimator):
             raise ValueError("The target of files is a column of theirs: give its name as y.")
         if isinstance(X, Source):
             return X
-        options = self.new_encoder().schema_options()
-        return Source(X, schema=options, target=y, on_bad_rows=on_bad_rows)
-
-    def _forget(self) -> None:
-        for name in ("estimator_", "encoder_"):
-            self.__dict__.pop(name, None)
+        return Source(X, schema=self.new_encoder().schema_options(), target=y)
 
     # -- queries
-
-    @available_if(has("transform"))
-    def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:
-        """Fit, then transform the same table.
-
-        Parameters
-        ----------
-        X : data frame, Arrow table or array
-            The table.
-        y : array of shape (n,), default=None
-            Targets for an estimator that predicts.
-        **options : dict
-            Further arguments of :meth:`fit`.
-        """
-        return self.fit(X, y, **options).transform(X)
 
     def encode(self, X: Any) -> np.ndarray:
         """Encoded rows of a table, as the estimator takes them.
@@ -295,7 +215,9 @@ class TableModel(StoredEstimator):
         array of shape (n, n_features)
         """
         self._require_fitted()
-        return self._rows(X, None, None, "error")[0]
+        rows = self.encoder_.encode(X)
+        is_filled = self.encoder_.missing != "fill" or getattr(self.estimator_, "fills", False)
+        return rows if is_filled else self.encoder_.filled(rows)
 
     transform = on_encoded_rows("transform")
     predict = on_encoded_rows("predict")
@@ -305,6 +227,8 @@ class TableModel(StoredEstimator):
     score = on_encoded_rows("score")
     p_values = on_encoded_rows("p_values")
     reconstruction_error = on_encoded_rows("reconstruction_error")
+    explain = on_encoded_rows("explain")
+    explain_components = on_encoded_rows("explain_components")
 
     @available_if(has("inverse_transform"))
     def inverse_transform(self, Z: Any) -> pa.Table:
@@ -317,48 +241,6 @@ class TableModel(StoredEstimator):
         """
         model = self._at_present()
         return model.encoder_.inverse_transform(model.estimator_.inverse_transform(Z))
-
-    @available_if(has("explain"))
-    def explain(self, X: Any, n_columns: int = 3) -> Any:
-        """``explain`` of the estimator on encoded rows, with the names of encoded columns.
-
-        Parameters
-        ----------
-        X : data frame, Arrow table or array
-            The table.
-        n_columns : int, default=3
-            At most this many columns per row.
-        """
-        names = self._names()
-        return self._ask("explain", X, n_columns=n_columns, feature_names=names)
-
-    @available_if(has("explain_components"))
-    def explain_components(self, X: Any = None, n_columns: int = 3) -> Any:
-        """``explain_components`` of the estimator, with the names of encoded columns.
-
-        Parameters
-        ----------
-        X : data frame, Arrow table or array, default=None
-            Rows over which effects are averaged; None: those that the model has kept.
-        n_columns : int, default=3
-            How many columns to name for each component.
-        """
-        model = self._at_present()
-        rows = None if X is None else model.encode(X)
-        return model.estimator_.explain_components(rows, n_columns, self._names())
-
-    def set_output(self, *, transform: str | None = None) -> Self:
-        """Choose the container of ``transform``, as in scikit-learn.
-
-        Parameters
-        ----------
-        transform : {"default", "pandas", "polars"}, default=None
-            The container.
-        """
-        for estimator in (self.estimator, vars(self).get("estimator_")):
-            if estimator is not None:
-                estimator.set_output(transform=transform)
-        return self
 
     @available_if(has("get_feature_names_out"))
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -384,20 +266,11 @@ class TableModel(StoredEstimator):
         if not isinstance(other, TableModel):
             raise TypeError(f"A TableModel merges with another one; got {type(other).__name__}.")
         ours, theirs = self._at_present(), other._at_present()
-        require_same(ours.encoder_.schema_, theirs.encoder_.schema_)
-        return ours._around(ours.estimator_.merge(theirs.estimator_))
-
-    @available_if(has("compress"))
-    def compress(self, n_points: int) -> TableModel:
-        """A new model with fewer landmarks.
-
-        Parameters
-        ----------
-        n_points : int
-            Number of landmarks, as in :meth:`kernelstream.StreamingKernelPCA.compress`.
-        """
-        model = self._at_present()
-        return model._around(model.estimator_.compress(n_points))
+        if differing := set(ours._names()) ^ set(theirs._names()):
+            raise ValueError(f"The models learned different columns: {few(sorted(differing))}.")
+        model = clone(self)
+        model.encoder_, model.estimator_ = ours.encoder_, ours.estimator_.merge(theirs.estimator_)
+        return model
 
     @property
     def feature_names_in_(self) -> np.ndarray:
@@ -418,52 +291,25 @@ class TableModel(StoredEstimator):
             raise TypeError(f"encoder must be a TableEncoder or None; got {self.encoder!r}.")
         return encoder
 
-    def begin(self, has_missing: bool) -> None:
-        """Set a fresh estimator for encoded rows, which fills missing values where it can.
+    def new_estimator(self, rows: np.ndarray) -> Any:
+        """A fresh estimator for encoded rows, which fills missing values if it can.
 
         Parameters
         ----------
-        has_missing : bool
-            Whether values are missing in the rows that show the schema.
+        rows : array of shape (n, n_features)
+            The rows that show the schema, NaN where values are missing.
         """
         estimator = clone(self.estimator)
-        fills = self.encoder_.missing == "fill"
         if isinstance(estimator, KernelEstimator):
-            filled = prepare(estimator, self._names(), fills and has_missing)
-            fills = filled or (fills and not estimator.can_fill)
-        self.encoder_.with_fills(fills or self.encoder_.missing == "keep")
-        self.estimator_ = estimator
+            fills = self.encoder_.missing == "fill" and bool(np.isnan(rows).any())
+            prepare(estimator, self._names(), fills)
+        return estimator
 
     # -- inside
-
-    def _around(self, estimator: Any) -> TableModel:
-        model = clone(self)
-        model.encoder_, model.estimator_ = self.encoder_, estimator
-        return model
 
     def _at_present(self) -> Self:
         self._require_fitted()
         return self._as_it_is()
-
-    @property
-    def _estimator_fills(self) -> bool:
-        return bool(getattr(self.estimator_, "fills", False))
-
-    def _rows(
-        self, X: Any, y: Any, sample_weight: Any, on_bad_rows: str
-    ) -> tuple[np.ndarray, Any, Any]:
-        """Encoded rows of a table with their targets and weights, without skipped rows."""
-        rows, valid = self.encoder_.split(X, on_bad_rows)
-        if self.encoder_.missing == "fill" and not self._estimator_fills:
-            rows = self.encoder_.filled(rows)
-        if not valid.all():
-            y = None if y is None else np.asarray(y)[valid]
-            sample_weight = None if sample_weight is None else np.asarray(sample_weight)[valid]
-        return rows, y, sample_weight
-
-    def _ask(self, method: str, X: Any, *arguments: Any, **options: Any) -> Any:
-        model = self._at_present()
-        return getattr(model.estimator_, method)(model.encode(X), *arguments, **options)
 
     def _names(self) -> list[str]:
         return list(self.encoder_.schema_.features)
@@ -531,50 +377,9 @@ class TableModel(StoredEstimator):
         return model
 
 
-def learn(
-    method: Callable[..., Any], X: Any, y: Any, sample_weight: Any, options: dict[str, Any]
-) -> None:
-    """Call ``fit`` or ``partial_fit`` of an estimator with what was given."""
-    if sample_weight is not None:
-        options = {**options, "sample_weight": sample_weight}
-    known = inspect.signature(method).parameters
-    unknown = [name for name in options if name not in known]
-    if unknown:
-        owner = type(getattr(method, "__self__", None)).__name__
-        raise TypeError(f"{owner}.{method.__name__} takes no {', '.join(unknown)}.")
-    method(X, **options) if y is None else method(X, y, **options)
-
-
-def plain_schema(estimator: Any) -> Schema:
-    """The schema of an estimator that learned rows of numbers."""
-    names = getattr(estimator, "feature_names_in_", None)
-    if names is None:
-        names = [f"x{j}" for j in range(estimator.n_features_in_)]
-    fills = isinstance(estimator, KernelEstimator) and estimator.stream_.fills
-    return Schema.of_numbers(names, fills)
-
-
-def require_same(ours: Schema, theirs: Schema) -> None:
-    """Raise unless two schemas encode rows the same way."""
-    if ours.features != theirs.features:
-        apart = [name for name in ours.features if name not in theirs.features]
-        apart += [name for name in theirs.features if name not in ours.features]
-        listed = few(apart) or "their order"
-        raise ValueError(f"The models learned different columns: {listed}.")
-
-
-def first_of(tables: Any) -> tuple[Any, Any]:
-    """The tables, readable from the first on (a function where they can be read again), and it."""
-    blocks = tables() if callable(tables) else tables
-    first = next(blocks, None)
-    if first is None:
-        raise ValueError("There is no row to learn from.")
-    return (tables if callable(tables) else chain([first], blocks)), first
-
-
-def rows_and_weights(block: Any) -> tuple[Any, Any]:
-    """A block that is a table, or a pair of a table and weights."""
-    return block if isinstance(block, tuple) and len(block) == 2 else (block, None)
+def given(**options: Any) -> dict[str, Any]:
+    """The options that are not None: not every estimator takes them."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def is_files(X: Any) -> bool:

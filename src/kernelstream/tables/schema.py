@@ -1,14 +1,13 @@
-"""Schema: the type of each column (number, category, date), its encoding as numbers and back."""
+"""Schema: the type of each column (number, boolean, category), its encoding as numbers and back."""
 
 from __future__ import annotations
 
-import datetime
 import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +17,8 @@ from kernelstream.tables.dialect import as_number
 from kernelstream.tables.files import SourceError
 from kernelstream.tables.readers import Batch
 
-NUMBER, BOOLEAN, CATEGORY, CODES, CALENDAR = "number", "boolean", "category", "codes", "calendar"
-KINDS = (NUMBER, BOOLEAN, CATEGORY, CODES, CALENDAR)  # of columns that are learned
+NUMBER, BOOLEAN, CATEGORY, CODES = "number", "boolean", "category", "codes"
+KINDS = (NUMBER, BOOLEAN, CATEGORY, CODES)  # of columns that are learned
 EXCLUDED = "left out"
 # What people write for a missing value, besides an empty cell and the NaN of floats.
 MISSING = frozenset(
@@ -27,9 +26,6 @@ MISSING = frozenset(
 ) | frozenset(["<na>", "#na", "nat", "#div/0!", "#value!", "#ref!", "#name?", "#num!", "#null!"])
 TRUE = ("true", "yes", "y", "t", "on", "1")
 FALSE = ("false", "no", "n", "f", "off", "0")
-ISO = "ISO 8601"
-# Cycles of a calendar: the time of day, the day of the week, the day of the year.
-CYCLES = ("hour", "weekday", "yearday")
 
 
 @dataclass(frozen=True)
@@ -51,16 +47,14 @@ class ColumnSchema:
         Name in the table.
     use : str
         ``"number"``, ``"boolean"`` (0 and 1), ``"category"`` (one column of 0 and 1 for each
-        level), ``"codes"`` (the number of the level, for a kernel of categories), ``"calendar"``
-        (hour, weekday and day of the year as points of circles) or ``"left out"``.
+        level), ``"codes"`` (the number of the level, for a kernel of categories) or
+        ``"left out"``.
     reason : str
         Why, in words.
     levels : tuple of str
-        Levels of a category, or the cycles of a calendar that vary.
+        Levels of a category.
     decimal, thousands : str
         Decimal mark of numbers in text, and the characters between their digits.
-    dates : str
-        Format of dates in text.
     missing : float
         Fraction of the sampled rows in which the value is missing.
     """
@@ -71,7 +65,6 @@ class ColumnSchema:
     levels: tuple[str, ...] = ()
     decimal: str = "."
     thousands: str = ""
-    dates: str = ""
     missing: float = 0.0
 
     @property
@@ -89,8 +82,6 @@ class ColumnSchema:
         """Names of the encoded columns."""
         if self.use == CATEGORY:
             return tuple(f"{self.name}={level}" for level in self.levels)
-        if self.use == CALENDAR:
-            return tuple(f"{self.name}.{c}.{part}" for c in self.levels for part in ("sin", "cos"))
         return (self.name,) if self.learned else ()
 
     @property
@@ -101,26 +92,22 @@ class ColumnSchema:
             BOOLEAN: "learned as 0 and 1",
             CATEGORY: f"one-hot, {len(self.levels)} columns",
             CODES: f"codes of {len(self.levels)} levels",
-            CALENDAR: f"calendar, {2 * len(self.levels)} columns",
         }
         filled = f", {self.missing:.1%} missing: filled" if self.missing and self.learned else ""
         return words.get(self.use, self.use) + filled
 
     @classmethod
-    def from_facts(cls, facts: dict[str, Any]) -> ColumnSchema:
+    def from_facts(cls, facts: Any) -> Self:
         """A column as a file describes it; ``ValueError`` for what no release has written."""
         column = cls(**{**facts, "levels": tuple(facts["levels"])})
         texts = (column.name, column.use, column.reason, column.decimal, column.thousands)
-        if not all(isinstance(text, str) for text in (*texts, column.dates, *column.levels)):
-            raise ValueError("a column described by what is no text")
-        if column.use not in (*KINDS, EXCLUDED):
-            raise ValueError(f"a column that is {column.use!r}")
-        if not isinstance(column.missing, int | float) or not 0 <= column.missing <= 1:
-            raise ValueError(f"a fraction of {column.missing!r} missing values")
-        if column.use in (CATEGORY, CODES) and not column.levels:
-            raise ValueError("a category without levels")
-        if column.use == CALENDAR and (not column.levels or set(column.levels) - set(CYCLES)):
-            raise ValueError("a calendar without cycles")
+        if (
+            not all(isinstance(text, str) for text in (*texts, *column.levels))
+            or column.use not in (*KINDS, EXCLUDED)
+            or (column.use in (CATEGORY, CODES) and not column.levels)
+            or not 0 <= column.missing <= 1
+        ):
+            raise ValueError(f"the column {facts}")
         return column
 
     # -- cells to numbers
@@ -138,9 +125,7 @@ class ColumnSchema:
             return as_numbers(cells, self.name, self.decimal, self.thousands)[:, None]
         if self.use == BOOLEAN:
             return self._booleans(cells)[:, None]
-        if self.use == CODES:
-            return self._codes(cells)[:, None]
-        return self._one_hot(cells) if self.use == CATEGORY else self._calendar(cells)
+        return self._codes(cells)[:, None] if self.use == CODES else self._one_hot(cells)
 
     def _booleans(self, cells: pa.Array) -> np.ndarray:
         if not is_text(cells.type):
@@ -161,13 +146,8 @@ class ColumnSchema:
         hot[is_missing(cells)] = np.nan
         return hot
 
-    def _calendar(self, cells: pa.Array) -> np.ndarray:
-        turns = cycles(seconds_of(cells, self.dates))
-        angles = [2.0 * np.pi * turns[cycle] for cycle in self.levels]
-        return np.column_stack([f(angle) for angle in angles for f in (np.sin, np.cos)])
-
-    def why_invalid(self, cell: Any, dtype: str) -> str | None:
-        """What is wrong with a cell that became NaN or infinite; None if it is missing.
+    def why_invalid(self, cell: Any, dtype: str) -> str:
+        """What is wrong with a cell that is not missing and became NaN or infinite.
 
         Parameters
         ----------
@@ -176,15 +156,8 @@ class ColumnSchema:
         dtype : str
             The type of the encoded rows.
         """
-        if cell is None or cell != cell:
-            return None
-        if isinstance(cell, str):
-            if cell.strip().lower() in MISSING:
-                return None
-            if self.use == CALENDAR:
-                return f"{cell!r} is not a date like the others ({self.dates})"
-            if self.use == BOOLEAN:
-                return f"{cell!r} is neither true nor false"
+        if self.use == BOOLEAN and isinstance(cell, str):
+            return f"{cell!r} is neither true nor false"
         number = as_number(cell)
         if number is None:
             return f"{cell!r} is not a number"
@@ -250,74 +223,20 @@ def is_missing(cells: pa.Array) -> np.ndarray:
 
 def as_numbers(cells: pa.Array, name: str, decimal: str = ".", thousands: str = "") -> np.ndarray:
     """A column as floating-point numbers; NaN for a value that is missing or no number."""
-    type = cells.type
-    if is_text(type):
-        for separator in thousands:
-            cells = pc.replace_substring(cells, separator, "")
-        cells = cells if decimal == "." else pc.replace_substring(cells, decimal, ".")
+    if not is_text(cells.type):
         try:
-            return cells.cast(pa.float64()).to_numpy(zero_copy_only=False)
-        except pa.ArrowInvalid:
-            return np.array([as_number(cell) for cell in cells.to_pylist()], dtype=float)
-    if pa.types.is_null(type):
-        return np.full(len(cells), np.nan)
-    if pa.types.is_decimal(type) or pa.types.is_boolean(type):
-        cells = cells.cast(pa.float64())
-    elif pa.types.is_duration(type):
-        seconds = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}[type.unit]
-        return seconds * cells.cast(pa.int64()).to_numpy(zero_copy_only=False)
-    elif not (pa.types.is_integer(type) or pa.types.is_floating(type)):
-        raise SourceError(f"The column {name!r} holds {type}, not numbers: leave it out.")
-    return cells.to_numpy(zero_copy_only=False)
-
-
-def seconds_of(cells: pa.Array, dates: str) -> np.ndarray:
-    """Seconds since 1970 in local time; NaN for a cell that is no date."""
-    type = cells.type
-    if pa.types.is_time(type):
-        return cells.cast(pa.time64("us")).cast(pa.int64()).to_numpy(zero_copy_only=False) / 1e6
-    if pa.types.is_date(type) or pa.types.is_timestamp(type):
-        if pa.types.is_timestamp(type) and type.tz:
-            cells = pc.local_timestamp(cells)
-        stamps = cells.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
-        return np.asarray(stamps.to_numpy(zero_copy_only=False), dtype=float) / 1e6
-    return np.array([parse_date(cell, dates) for cell in cells.to_pylist()], dtype=float)
-
-
-def parse_date(cell: Any, dates: str) -> float:
-    """Seconds since 1970 of a date as text; NaN for text that is none.
-
-    Examples
-    --------
-    >>> parse_date("1970-01-02T00:00:01", "ISO 8601"), parse_date("2.1.1970", "%d.%m.%Y")
-    (86401.0, 86400.0)
-    """
-    if not isinstance(cell, str):
-        return math.nan
-    text = cell.strip()
+            return cells.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        except pa.ArrowNotImplementedError as problem:
+            raise SourceError(
+                f"The column {name!r} holds {cells.type}, not numbers: leave it out."
+            ) from problem
+    for separator in thousands:
+        cells = pc.replace_substring(cells, separator, "")
+    cells = cells if decimal == "." else pc.replace_substring(cells, decimal, ".")
     try:
-        if dates == ISO:
-            moment = datetime.datetime.fromisoformat(text)
-        else:
-            moment = datetime.datetime.strptime(text, dates)
-    except ValueError:
-        return math.nan
-    since = moment.replace(tzinfo=None) - datetime.datetime(1970, 1, 1)
-    return since.total_seconds()
-
-
-def cycles(seconds: np.ndarray) -> dict[str, np.ndarray]:
-    """How far round the day, the week and the year moments are, from 0 to 1."""
-    days = seconds / 86400.0
-    day = np.floor(days)
-    stamps = np.where(np.isfinite(day), day, 0).astype("int64").astype("datetime64[D]")
-    of_year = (stamps - stamps.astype("datetime64[Y]")).astype(float)
-    of_year[~np.isfinite(day)] = np.nan
-    return {
-        "hour": days - day,
-        "weekday": np.mod(day + 3.0, 7.0) / 7.0,  # 1 January 1970 was a Thursday
-        "yearday": of_year / 366.0,
-    }
+        return cells.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid:
+        return np.array([as_number(cell) for cell in cells.to_pylist()], dtype=float)
 
 
 @dataclass(frozen=True)
@@ -328,8 +247,6 @@ class Schema:
     ----------
     columns : tuple of ColumnSchema
         In the order of the table.
-    remarks : tuple of str
-        What is unusual about the files: encoding, comments, a row of units.
     fills : bool
         Whether missing values are filled by the model; else such a row is invalid.
 
@@ -349,7 +266,6 @@ class Schema:
     """
 
     columns: tuple[ColumnSchema, ...]
-    remarks: tuple[str, ...] = ()
     fills: bool = True
 
     @classmethod
@@ -401,30 +317,25 @@ class Schema:
 
     def lines(self) -> list[str]:
         """The short form: a line for each encoding, with the columns that have it."""
-        lines = list(self.remarks)
-        requested = ("not asked for", "the weight of the rows", "the target")
-        excluded: dict[str, list[str]] = {}
-        for column in self.columns:
-            if not column.learned and column.reason not in requested:
-                excluded.setdefault(column.reason, []).append(column.name)
-        lines += [f"Left out, {reason}: {few(names)}." for reason, names in excluded.items()]
-        words = {
+        titles = {
             BOOLEAN: "Booleans, as 0 and 1",
             CATEGORY: "Categories, one-hot",
             CODES: "Categories, as codes",
-            CALENDAR: "Dates, as hour, weekday and day of the year",
         }
-        for use, what in words.items():
-            names = [column.name for column in self.columns if column.use == use]
-            lines += [f"{what}: {few(names)}."] if names else []
-        commas = [c.name for c in self.learned if c.use == NUMBER and not c.is_plain]
-        if commas:
-            lines.append(f"Numbers with decimal commas or thousands: {few(commas)}.")
-        missing = [c.name for c in self.learned if c.missing]
-        if missing:
+        requested = ("not asked for", "the weight of the rows", "the target")
+        titled: dict[str, list[str]] = {}
+        for column in self.columns:
+            title = titles.get(column.use)
+            if column.use == EXCLUDED and column.reason not in requested:
+                title = f"Left out, {column.reason}"
+            elif column.use == NUMBER and not column.is_plain:
+                title = "Numbers with decimal commas or thousands"
+            if title is not None:
+                titled.setdefault(title, []).append(column.name)
+        if missing := [column.name for column in self.learned if column.missing]:
             done = "filled by the model" if self.fills else "such rows are bad ones"
-            lines.append(f"Missing values, {done}: {few(missing)}.")
-        return lines
+            titled[f"Missing values, {done}"] = missing
+        return [f"{title}: {few(names)}." for title, names in titled.items()]
 
     # -- rows
 
@@ -460,42 +371,38 @@ class Schema:
         invalid: dict[int, InvalidCell] = {}
         for j, (column, at) in enumerate(self._places()):
             strange = ~np.isfinite(X[:, at]).all(axis=1)
-            if batch.matrix is None and self.fills and not np.isinf(X[:, at]).any():
-                cells = batch.table.column(column.name)
-                # A NaN among floats is a missing value; among others, only null is.
-                is_float = pa.types.is_floating(cells.type)
-                strange &= not is_float and pc.is_valid(cells).to_numpy(zero_copy_only=False)
-            for place in np.flatnonzero(strange).tolist():
-                reason = column.why_invalid(batch.cell(place, j, column.name), dtype)
-                if reason is None and not self.fills:
-                    reason = "the value is missing"
-                if reason is not None:
-                    invalid.setdefault(place, InvalidCell(place, column.name, reason))
+            if not strange.any():
+                continue
+            if batch.matrix is not None:
+                missing = np.isnan(batch.matrix[:, j])
+            else:
+                missing = is_missing(plain_array(batch.table.column(column.name)))
+            for place in np.flatnonzero(strange & ~missing if self.fills else strange).tolist():
+                reason = "the value is missing"
+                if not missing[place]:
+                    reason = column.why_invalid(batch.cell(place, j, column.name), dtype)
+                invalid.setdefault(place, InvalidCell(place, column.name, reason))
         return list(invalid.values())
 
-    def rows_of(self, table: pa.Table, dtype: str, where: str = "The table") -> np.ndarray:
+    def rows_of(self, table: pa.Table) -> np.ndarray:
         """Rows of a table that must all be valid; NaN for missing values.
 
         Parameters
         ----------
         table : Arrow table
             With all columns that were learned.
-        dtype : str
-            Type of the numbers.
-        where : str
-            Name of the table in errors.
         """
         missing = [name for name in self.inputs if name not in table.column_names]
         if missing:
             raise SourceError(
-                f"{where} has no column {', '.join(map(repr, missing))}, which the model learned; "
-                f"its columns: {few(table.column_names)}."
+                f"The table has no column {', '.join(map(repr, missing))}, which the model "
+                f"learned; its columns: {few(table.column_names)}."
             )
-        X, invalid = self.encode(Batch.of(table.select(list(self.inputs))), dtype)
+        X, invalid = self.encode(Batch.of(table.select(list(self.inputs))), "float64")
         if invalid:
             first = min(invalid, key=lambda cell: cell.place)
             raise SourceError(
-                f"{where}, row {first.place}, column {first.column!r}: {first.reason}."
+                f"The table, row {first.place}, column {first.column!r}: {first.reason}."
             )
         return X
 
@@ -507,14 +414,7 @@ class Schema:
         X : array of shape (n, d)
             Rows as the model has them.
         """
-        columns: dict[str, pa.Array] = {}
-        for column, at in self._places():
-            if column.use == CALENDAR:  # there is no way back to a date
-                features = zip(column.features, X[:, at].T, strict=True)
-                columns |= {name: pa.array(values) for name, values in features}
-            else:
-                columns[column.name] = column.decode(X[:, at])
-        return columns
+        return {column.name: column.decode(X[:, at]) for column, at in self._places()}
 
     # -- files
 
@@ -533,9 +433,8 @@ class Schema:
         """
         try:
             values = json.loads(text)
-            columns = tuple(map(ColumnSchema.from_facts, values.pop("columns")))
-            remarks = tuple(map(str, values.pop("remarks")))
-            return cls(columns, remarks, bool(values.pop("fills")))
+            columns = tuple(map(ColumnSchema.from_facts, values["columns"]))
+            return cls(columns, bool(values["fills"]))
         except (TypeError, KeyError, AttributeError, ValueError, RecursionError) as problem:
             raise ValueError(
                 f"the file treats columns in a way that no release has written ({problem})."
@@ -544,9 +443,8 @@ class Schema:
 
 def column_means(rows: np.ndarray) -> np.ndarray:
     """Means of the values that are not missing; 0 for a column without any."""
-    missing = np.isnan(rows)
-    present = np.maximum((~missing).sum(axis=0), 1)
-    return np.where(missing, 0.0, rows).sum(axis=0) / present
+    means: np.ndarray = np.ma.masked_invalid(rows).mean(axis=0).filled(0.0)
+    return means
 
 
 def few(names: Sequence[str], most: int = 8) -> str:

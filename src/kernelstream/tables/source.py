@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from queue import SimpleQueue
-from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -20,16 +19,12 @@ from kernelstream.tables.inference import SchemaOptions, infer_schema, matching,
 from kernelstream.tables.readers import UNREADABLE, BadRow, Batch, Reader, ReadOptions, Selection
 from kernelstream.tables.sample import TableSample, sample_rows
 from kernelstream.tables.schema import (
-    EXCLUDED,
-    ColumnSchema,
     InvalidCell,
     Schema,
     column_means,
     few,
 )
 from kernelstream.tables.target import Target, infer_target
-
-GRACE = 1.0  # seconds to wait for a block that is not needed any more
 
 
 @dataclass(frozen=True)
@@ -49,20 +44,7 @@ class SourcePosition:
 
 
 class BadRowError(SourceError):
-    """An invalid row in a source that must have none.
-
-    Parameters
-    ----------
-    bad : BadRow
-        The row.
-    """
-
-    def __init__(self, bad: BadRow):
-        super().__init__(
-            f"{bad}. Mend the file, or pass over such rows with --on-bad-rows skip "
-            "(on_bad_rows='skip')."
-        )
-        self.bad = bad
+    """An invalid row in a source that must have none."""
 
 
 @prints_short
@@ -100,6 +82,24 @@ class Block:
 
     def __len__(self) -> int:
         return len(self.X)
+
+    def take(self, places: np.ndarray) -> Block:
+        """Some of its rows.
+
+        Parameters
+        ----------
+        places : array of shape (m,)
+            Which rows.
+        """
+        carried = self.carried
+        return replace(
+            self,
+            X=self.X[places],
+            weights=None if self.weights is None else self.weights[places],
+            carried=carried.take(pa.array(places)) if carried.num_columns else carried,
+            rows=self.rows[places],
+            y=None if self.y is None else self.y[places],
+        )
 
 
 class Source:
@@ -155,10 +155,8 @@ class Source:
         The encoded columns.
     named : bool
         Whether these are the file's own names.
-    left_out : tuple of str
-        Columns without numbers that nobody asked for.
-    schema : Schema or None
-        The schema, if one was given or inferred.
+    schema : Schema
+        The types of the columns.
     sampled_rows : array of shape (n, d) or None
         The encoded rows from which the schema was inferred: a uniform sample of all files, or the
         first rows of a pipe.
@@ -173,8 +171,8 @@ class Source:
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.csv"
     >>> _ = path.write_text("time,a,b\nmon,1,2\ntue,3,4\nwed,5,six\n")
     >>> source = Source(path, on_bad_rows="skip")
-    >>> source.names, source.left_out
-    (('a', 'b'), ('time',))
+    >>> source.names
+    ('a', 'b')
     >>> [(block.X.tolist(), [bad.reason for bad in block.bad]) for block in source]
     [([[1.0, 2.0], [3.0, 4.0]], ["'six' is not a number"])]
     """
@@ -198,43 +196,43 @@ class Source:
             wanted = replace(wanted, stdin=standard_input())
         self.options, first = wanted, open_reader(self.files[0], wanted)
         self._done = 0.0
+        self.from_pipe = not all(os.path.isfile(file.path) for file in self.files)
         try:
             self._infer(first, schema, target)
         finally:
             # A file is opened again to be read; what comes from a pipe comes once.
             if is_file := os.path.isfile(first.file.path):
                 first.close()
-        self._first: Reader | None = None if is_file else first
-        self._address: Reader | None = first if self.has_places else None
+        self._reader = Reader() if is_file else first
+        self._is_unread = not is_file
 
     def _infer(
         self, first: Reader, schema: SchemaOptions | Schema | None, target: str | Target | None
     ) -> None:
         """What the columns are, and the target, by the first file and a sample of all."""
-        wanted = schema if isinstance(schema, SchemaOptions) else None
-        known = schema if isinstance(schema, Schema) else None
-        aim = target.name if isinstance(target, Target) else target
+        name = target.name if isinstance(target, Target) else target
         self.sample: TableSample | None = None
-        if wanted is not None:
-            known, self.sample = infer(self.files, first, wanted, aim, self.options)
+        if isinstance(schema, SchemaOptions):
+            self.schema, self.sample = infer(self.files, first, schema, name, self.options)
+        elif schema is None or (schema.is_nameless and first.named):
+            # The order of plain numbers is all that a schema without names knows.
+            self.schema = choose(first, self.options, name)
+        else:
+            self.schema = schema
         if isinstance(target, str):
-            if self.sample is None or wanted is None:
+            if self.sample is None or not isinstance(schema, SchemaOptions):
                 raise ValueError("What a target is shows the sample: give schema=SchemaOptions().")
             sampled = pa.Table.from_batches([self.sample.batch.table])
-            target = infer_target(sampled, target, wanted)
+            target = infer_target(sampled, target, schema)
         self.target = target
-        # The order of plain numbers is all that a schema without names knows.
-        if known is not None and known.is_nameless and first.named:
-            known = None
-        self.schema, self.encoding = known, known or choose(first, self.options, aim)
-        self.selection = select(first, self.encoding, aim, self.options)
+        self.selection = select(first, self.schema, name, self.options)
         self.dtype = self.options.dtype
         if self.dtype == "auto":
-            numbers = [column.name for column in self.encoding.learned if column.is_plain]
+            numbers = [column.name for column in self.schema.learned if column.is_plain]
             self.dtype = "float32" if numbers and first.is_single(numbers) else "float64"
         self.sampled_rows: np.ndarray | None = None
         self.sampled_targets: np.ndarray | None = None
-        self.sampled_bad: tuple[InvalidCell, ...] = ()
+        self.sampled_bad: list[InvalidCell] = []
         if self.sample is not None:
             self._encode_sample(self.sample.batch)
         self.remarks = first.remarks if self.sample is None else self.sample.remarks
@@ -242,18 +240,20 @@ class Source:
 
     def _encode_sample(self, batch: Batch) -> None:
         """Encode the sample; missing values will be filled if it has any."""
-        rows, invalid = self.encoding.encode(batch, self.dtype)
-        targets = None
-        if self.target is not None:
-            targets, wrong = self.target.values(batch.table.column(self.target.name))
-            invalid = invalid + wrong
-        valid = np.ones(len(rows), dtype=bool)
-        valid[[cell.place for cell in invalid]] = False
-        self.sampled_bad, self.sampled_rows = tuple(invalid), rows[valid]
-        self.sampled_targets = None if targets is None else targets[valid]
-        fills = self.encoding.fills and bool(np.isnan(self.sampled_rows).any())
-        self.encoding = replace(self.encoding, fills=fills)
-        self.schema = None if self.schema is None else self.encoding
+        X, y, self.sampled_bad = self._encoded(batch)
+        valid = np.ones(len(X), dtype=bool)
+        valid[[cell.place for cell in self.sampled_bad]] = False
+        self.sampled_rows, self.sampled_targets = X[valid], None if y is None else y[valid]
+        fills = self.schema.fills and bool(np.isnan(self.sampled_rows).any())
+        self.schema = replace(self.schema, fills=fills)
+
+    def _encoded(self, batch: Batch) -> tuple[np.ndarray, np.ndarray | None, list[InvalidCell]]:
+        """Rows, targets, and the cells that make a row invalid."""
+        X, cells = self.schema.encode(batch, self.dtype)
+        if self.target is None:
+            return X, None, cells
+        y, wrong = self.target.values(batch.table.column(self.target.name))
+        return X, y, cells + wrong
 
     @property
     def filled_sample(self) -> np.ndarray:
@@ -267,17 +267,7 @@ class Source:
     @property
     def names(self) -> tuple[str, ...]:
         """The encoded columns."""
-        return self.encoding.features
-
-    @property
-    def left_out(self) -> tuple[str, ...]:
-        """Columns without numbers that nobody asked for."""
-        return tuple(column.name for column in self.encoding if column.reason == "no numbers")
-
-    @property
-    def from_pipe(self) -> bool:
-        """Whether a part of it can be read only once."""
-        return any(file.is_passing for file in self.files)
+        return self.schema.features
 
     @property
     def has_places(self) -> bool:
@@ -292,12 +282,11 @@ class Source:
         position : SourcePosition
             The end of a block of this source, which were read up to here.
         """
-        return None if self._address is None else self._address.place(position.row)
+        return self._reader.place(position.row)
 
     def close(self) -> None:
         """Let go of the other side of an address; files are let go of when they were read."""
-        if self._address is not None:
-            self._address.close()
+        self._reader.close()
 
     def commit(self, place: dict[str, Any]) -> None:
         """Say that all rows before a place were saved, to a broker that keeps account.
@@ -307,8 +296,7 @@ class Source:
         place : dict
             As :meth:`place` gave it.
         """
-        if self._address is not None:
-            self._address.commit(place)
+        self._reader.commit(place)
 
     def fraction(self) -> float:
         """How much of all bytes has been read, between 0 and 1."""
@@ -336,16 +324,16 @@ class Source:
             Good rows before it.
         """
         left = None if self.options.limit is None else self.options.limit - n_before
+        if left == 0:
+            return
         for index in range(start.file, len(self.files)):
-            if left is not None and left <= 0:
-                return
             skip = start.row if index == start.file else 0
             for block in self._of_file(index, skip):
                 if left is not None:
                     block = first_rows(block, left)
                     left -= len(block)
                 yield block
-                if left is not None and left <= 0:
+                if left == 0:
                     return
 
     def ahead(self, start: SourcePosition = SourcePosition(), n_before: int = 0) -> Iterator[Block]:
@@ -366,45 +354,25 @@ class Source:
             yield from blocks
             return
         pa.default_memory_pool().release_unused()  # batches before and after have other sizes
-        asked: SimpleQueue[bool] = SimpleQueue()
-        answers: SimpleQueue[tuple[Block | None, BaseException | None]] = SimpleQueue()
-
-        def read() -> None:
-            while asked.get():
-                try:
-                    answers.put((next(blocks, None), None))
-                except BaseException as problem:
-                    answers.put((None, problem))
-            blocks.close()
-
-        # A daemon: a named pipe in the place of a file may keep it waiting when all others stop.
-        reader = Thread(target=read, name="kernelstream reads", daemon=True)
-        reader.start()
-        asked.put(True)
         try:
-            while True:
-                block, problem = answers.get()
-                if problem is not None:
-                    raise problem
-                if block is None:
-                    return
-                asked.put(True)
-                yield block
+            with ThreadPoolExecutor(1, "kernelstream reads") as reader:
+                coming = reader.submit(next, blocks, None)
+                while (block := coming.result()) is not None:
+                    coming = reader.submit(next, blocks, None)
+                    yield block
         finally:
-            asked.put(False)
-            reader.join(GRACE)
+            blocks.close()
             pa.default_memory_pool().release_unused()
 
     def _of_file(self, index: int, skip: int) -> Iterator[Block]:
         file = self.files[index]
         self._note(index, 0.0)
-        reader = self._first if index == 0 and self._first is not None else None
-        if reader is None:
-            if file.is_passing and index == 0:
-                raise SourceError("A pipe, or an address, can be read only once.")
+        if index == 0 and self._is_unread:
+            reader, self._is_unread = self._reader, False
+        elif index == 0 and not os.path.isfile(file.path):
+            raise SourceError("A pipe, or an address, can be read only once.")
+        else:
             reader = open_reader(file, self.options)
-        if index == 0:
-            self._first = None
         try:
             require(self.selection.wanted, reader.names, file.name)
             for batch in reader.batches(self.selection):
@@ -421,35 +389,26 @@ class Source:
 
     def _block(self, file: File, index: int, batch: Batch) -> Block:
         """A batch as finite numbers; invalid rows are taken out, or are an error."""
-        X, cells = self.encoding.encode(batch, self.dtype)
-        weights = y = None
+        X, y, cells = self._encoded(batch)
+        weights = None
         if self.selection.weight is not None:
             weights, wrong = weights_of(batch, self.selection.weight)
             cells = cells + wrong
-        if self.target is not None:
-            y, wrong = self.target.values(batch.table.column(self.target.name))
-            cells = cells + wrong
-        places: dict[int, InvalidCell] = {}
-        for cell in cells:
-            places.setdefault(cell.place, cell)
+        first_cells = {cell.place: cell for cell in reversed(cells)}
         bad = list(batch.invalid)
-        for place, cell in places.items():
+        for place, cell in first_cells.items():
             text = row_text(batch, place, self.selection.features)
             bad.append(BadRow(file.name, int(batch.numbers[place]), cell.column, cell.reason, text))
         bad.sort(key=lambda row: row.row)
         if bad and self.options.on_bad_rows == "error":
-            raise BadRowError(bad[0])
+            raise BadRowError(
+                f"{bad[0]}. Mend the file, or pass over such rows with --on-bad-rows skip "
+                "(on_bad_rows='skip')."
+            )
         carried = batch.table.select(list(self.selection.carried))
-        numbers = batch.numbers
-        if places:
-            valid = np.ones(len(X), dtype=bool)
-            valid[list(places)] = False
-            X, numbers = X[valid], numbers[valid]
-            carried = carried.filter(pa.array(valid)) if carried.num_columns else carried
-            weights = None if weights is None else weights[valid]
-            y = None if y is None else y[valid]
         end = SourcePosition(index, batch.end)
-        return Block(X, weights, carried, file.name, numbers, end, tuple(bad), y)
+        block = Block(X, weights, carried, file.name, batch.numbers, end, tuple(bad), y)
+        return block.take(np.delete(np.arange(len(X)), list(first_cells))) if first_cells else block
 
 
 def open_table(
@@ -518,18 +477,13 @@ def infer(
     sample = sample_rows(files, first, Selection(first.names), options)
     schema = infer_schema(
         pa.Table.from_batches([sample.batch.table]),
-        replace(
-            schema_options,
-            columns=options.columns,
-            exclude=options.exclude,
-            weight=options.weight_column,
-            target=target,
-        ),
+        schema_options,
+        options,
+        target=target,
         index=first.index_columns,
         named=first.named,
         whole=sample.whole,
         where=where,
-        remarks=sample.remarks,
     )
     for name, columns in sample.columns.items():
         require(schema.inputs, columns, name)
@@ -539,48 +493,34 @@ def infer(
 def choose(first: Reader, options: ReadOptions, target: str | None) -> Schema:
     """Columns of numbers by name or pattern, or those of a model; by default all there are."""
     names, where = first.names, first.file.name
-    columns, exclude, n_wanted = options.columns, options.exclude, options.n_features
+    columns, n_wanted = options.columns, options.n_features
     if options.features is not None:
         n_wanted = len(options.features)
-        if first.named:
-            columns, exclude = options.features, ()
-    others = {*matching(exclude, names, where), options.weight_column, target}
+        columns = options.features if first.named else columns
+    others = {*matching(options.exclude, names, where), options.weight_column, target}
     if columns is None:
-        numbers = first.numeric - others
-        features = [name for name in names if name in numbers]
-    else:
-        features = [name for name in matching(columns, names, where) if name not in others]
+        columns = [name for name in names if name in first.numeric]
+    features = [name for name in matching(columns, names, where) if name not in others]
     if not features:
         raise SourceError(
             f"{where} has no column of numbers to learn; its columns: {few(names, 20)}."
         )
-    if n_wanted not in (None, len(features)) and columns is not None:
-        raise SourceError(f"{len(features)} columns were chosen and the model wants {n_wanted}.")
     if n_wanted not in (None, len(features)):
         raise SourceError(
             f"{where} has {len(features)} columns of numbers and the model wants {n_wanted}; "
             f"choose them with --columns: {few(features, 20)}."
         )
-    chosen = {*features, *others} if columns is None else {*names}
-    excluded = [ColumnSchema(name, EXCLUDED, "no numbers") for name in names if name not in chosen]
-    return Schema((*map(ColumnSchema, features), *excluded), fills=False)
+    return Schema.of_numbers(features)
 
 
-def select(first: Reader, encoding: Schema, target: str | None, options: ReadOptions) -> Selection:
+def select(first: Reader, schema: Schema, target: str | None, options: ReadOptions) -> Selection:
     """The columns to be read, which the first file must have."""
-    names, where = first.names, first.file.name
-    features = encoding.inputs
-    n_features = len(encoding.features)
-    if options.n_features not in (None, n_features):
-        raise SourceError(
-            f"{n_features} columns were chosen and the model wants {options.n_features}."
-        )
+    names, where, learned = first.names, first.file.name, set(schema.inputs)
     if options.keep is None:
-        learned = set(features)
         carried = [name for name in names if name not in learned]
     else:
         carried = matching(options.keep, names, where)
-    selection = Selection(features, options.weight_column, tuple(carried), target)
+    selection = Selection(schema.inputs, options.weight_column, tuple(carried), target)
     require(selection.wanted, names, where)
     return selection
 
@@ -601,16 +541,9 @@ def first_rows(block: Block, n: int) -> Block:
     if len(block) <= n:
         return block
     last = int(block.rows[n - 1])
-    return Block(
-        block.X[:n],
-        None if block.weights is None else block.weights[:n],
-        block.carried.slice(0, n),
-        block.file,
-        block.rows[:n],
-        SourcePosition(block.end.file, last),
-        tuple(b for b in block.bad if b.row < last),
-        None if block.y is None else block.y[:n],
-    )
+    bad = tuple(row for row in block.bad if row.row < last)
+    end = SourcePosition(block.end.file, last)
+    return replace(block.take(np.arange(n)), end=end, bad=bad)
 
 
 def row_text(batch: Batch, place: int, names: Sequence[str]) -> str:
