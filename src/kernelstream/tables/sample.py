@@ -6,7 +6,7 @@ format give the same sample. The seed is 0 in every run, whatever else is drawn.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -86,8 +86,8 @@ def sample_rows(
             remark = f"{file.name} has columns that {first.file.name} has not"
             remarks[f"{remark}, and that are left out: {few(more, 20)}."] = None
         try:
-            for batch, drawn in drawn_batches(reader, wanted, n_rows, options.limit):
-                n_rows += len(drawn)
+            for n, batch, drawn in drawn_batches(reader, wanted, n_rows, size, options.limit):
+                n_rows += n
                 kept = np.flatnonzero(drawn > (draws.min() if len(draws) >= size else 0.0))
                 parts.append(rows_at(batch, kept))
                 draws = np.concatenate([draws, drawn[kept]])
@@ -107,9 +107,11 @@ def sample_rows(
 
 
 def drawn_batches(
-    reader: Reader, columns: Selection, n_before: int, limit: int | None
-) -> Iterator[tuple[Batch, np.ndarray]]:
+    reader: Reader, columns: Selection, n_before: int, size: int, limit: int | None
+) -> Iterator[tuple[int, Batch, np.ndarray]]:
     """The rows of a file, up to a limit, with the random numbers by which they are drawn.
+
+    Of an array only the rows with the highest numbers are read.
 
     Parameters
     ----------
@@ -119,13 +121,36 @@ def drawn_batches(
         The columns that are sampled.
     n_before : int
         Rows of the files before it.
+    size : int
+        Rows that will be sampled.
     limit : int or None
         Rows of all files that may be drawn.
+
+    Yields
+    ------
+    tuple of int, Batch and array
+        How many rows were passed, those that may be sampled, and their numbers.
     """
-    for batch in reader.batches(columns):
+    if isinstance(reader, ArrayReader):
+        n = reader.n_rows if limit is None else min(reader.n_rows, limit - n_before)
+        drawn = uniforms(0, "survey", n_before, n)
+        places = highest_draws(drawn, size)
+        batches: Iterable[tuple[int, Batch, np.ndarray]] = [
+            (n, reader.take(columns, places), drawn[places])
+        ]
+    else:
+        batches = numbered_batches(reader.batches(columns), n_before, limit)
+    for n, batch, drawn in batches:
+        yield n, batch if columns.features else replace(batch, matrix=None), drawn
+
+
+def numbered_batches(
+    batches: Iterator[Batch], n_before: int, limit: int | None
+) -> Iterator[tuple[int, Batch, np.ndarray]]:
+    """Batches, up to a limit, with the random numbers of their rows."""
+    for batch in batches:
         n = len(batch.numbers) if limit is None else min(len(batch.numbers), limit - n_before)
-        batch = batch if columns.features else replace(batch, matrix=None)
-        yield batch, uniforms(0, "survey", n_before, n)
+        yield n, batch, uniforms(0, "survey", n_before, n)
         n_before += n
         if n_before == limit:
             return
