@@ -24,7 +24,6 @@ from kernelstream.kernels import Kernel
 from kernelstream.serialization.part import as_number, check_choice, check_count
 from kernelstream.stream import scaling
 from kernelstream.stream.imputation import Imputation
-from kernelstream.stream.state import Rows
 from kernelstream.stream.step import Chain
 from kernelstream.stream.stream import Stream
 
@@ -81,11 +80,11 @@ class KernelEstimator(StreamEstimator):
         >>> from kernelstream import StreamingKernelPCA
         >>> X = np.random.default_rng(0).normal(size=(1000, 3))
         >>> model = StreamingKernelPCA(2, scale="standard").calibrate(100.0 * X)
-        >>> round(model.partial_fit(X).kernel_.gamma, 3)  # that of the sample
+        >>> model.partial_fit(X).kernel_.gamma  # that of the sample
         0.109
         """
         with self.transaction() as draft:
-            stream = draft.new_stream(X).decide(Rows(X).canonical())
+            stream = draft.new_stream(X).calibrated(X)
             draft.n_features_in_ = stream.n_features
             draft.set_stream(stream)
         return self
@@ -351,14 +350,15 @@ def checked_n_components(n_components: Any, tracker: trackers.Tracker) -> int | 
     """The number of components as an int, a fraction as a float, or None; else an error."""
     if is_count(n_components):
         return int(n_components)
-    if tracker.kind == "sequential" and not isinstance(n_components, numbers.Integral):
+    is_whole = isinstance(n_components, numbers.Integral) and not isinstance(n_components, bool)
+    if tracker.kind == "sequential" and not is_whole:
         raise ValueError(
             f"The tracker {tracker} learns a fixed number of components from the first row on: "
             f"give n_components as an integer, got {n_components!r}."
         )
     if n_components is None:
         return None
-    if not isinstance(n_components, numbers.Integral) and 0 < as_number(n_components) < 1:
+    if not is_whole and 0 < as_number(n_components) < 1:
         return float(n_components)
     raise ValueError(
         "n_components must be an integer of at least 1, a share of the variance between 0 and 1, "

@@ -5,7 +5,7 @@ those of an incomplete block are buffered. So the model is the same, bit for bit
 cuts the rows. A query learns the buffered rows into a copy.
 
 Methods that need a page of their own are functions of a stream in modules beside this one: `fit`
-(two passes), `merge` and `inverse` (back to input space).
+(two passes), `calibration`, `merge` and `inverse` (back to input space).
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ from kernelstream.landmarks.sample import UniformSample
 from kernelstream.serialization import stored
 from kernelstream.serialization.part import Value
 from kernelstream.stream import fit, inverse
+from kernelstream.stream.calibration import calibrate
 from kernelstream.stream.choosing import choose
 from kernelstream.stream.components import Components, Learned
 from kernelstream.stream.imputation import Imputation
@@ -178,6 +179,8 @@ class Stream(Value):
         return replace(
             self, learned=Learned(self.chain.showing(n_components, self.state), self.state)
         )
+
+    calibrated = calibrate
 
     def calibrated_like(self, other: Stream) -> Stream:
         """The stream with scaling and kernel parameters of another one, so that both can merge."""
