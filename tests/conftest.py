@@ -110,7 +110,7 @@ def wrongly_checked(estimator: Any) -> dict[str, str]:
 
 # What every estimator offers that holds a stream, scikit-learn's own methods among them.
 HELD_STREAM = [
-    *("stream_", "set_stream", "transaction", "report_progress", "save", "load"),
+    *("stream_", "set_stream", "transaction", "report_progress", "clear_buffer", "save", "load"),
     *("from_file", "from_content", "is_between_passes"),
     *("calibrate", "can_fill", "fills", "fill_missing", "check_rows"),
     *("get_params", "set_params", "get_metadata_routing"),

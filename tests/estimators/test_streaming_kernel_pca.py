@@ -242,6 +242,20 @@ def learned(n: int = 40, **parameters: Any) -> StreamingKernelPCA:
     return StreamingKernelPCA(2, **(given | parameters)).partial_fit(X[:n])
 
 
+def test_clear_buffer_keeps_completed_blocks() -> None:
+    model = learned()
+    assert model.clear_buffer() is model and model.n_samples_seen_ == 32
+    np.testing.assert_array_equal(model.transform(X), learned(32).transform(X))
+    nothing = learned(10).clear_buffer()  # no block was completed
+    with pytest.raises(NotFittedError, match="has not seen any rows yet: call fit, partial_fit or"):
+        nothing.transform(X)
+    one_by_one = learned(16)
+    for row in X[16:20]:
+        one_by_one.learn_one(row)
+    assert one_by_one.n_samples_seen_ == 20
+    assert one_by_one.clear_buffer().n_samples_seen_ == 16
+
+
 def test_before_the_first_row() -> None:
     with pytest.raises(NotFittedError, match="has not seen any rows yet"):
         StreamingKernelPCA().stream_  # noqa: B018

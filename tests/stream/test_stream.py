@@ -187,6 +187,27 @@ def test_a_stream_may_begin_with_rows_whose_squares_are_zero() -> None:
         model.fit(GOOD * 1e-200)
 
 
+@pytest.mark.parametrize("learned", [600, 3])
+def test_clear_buffer_after_rows_that_no_block_can_learn(learned: int) -> None:
+    """No check on arrival has seen them: a kernel function may fail later than that."""
+    options = dict(batch_size=64, random_state=0, **REFUSED["not semidefinite"][0])
+    model = StreamingKernelPCA(2, **options).partial_fit(GOOD[:learned])
+    stream = model.stream_
+    model.set_stream(replace(stream, waiting=stream.waiting.append(Rows(FAR))))
+    words = r"buffered rows cannot be learned.*not positive semidefinite.*clear_buffer"
+    for call in (lambda: model.transform(GOOD[:1]), lambda: model.certificate_):
+        with pytest.raises(ValueError, match=words):
+            call()
+    assert model.clear_buffer() is model
+    completed = learned - learned % 64
+    if completed:
+        whole = StreamingKernelPCA(2, **options).partial_fit(GOOD[:completed])
+        np.testing.assert_array_equal(model.transform(GOOD), whole.transform(GOOD))
+    else:
+        assert not model.__sklearn_is_fitted__()
+    assert model.partial_fit(GOOD).n_samples_seen_ == completed + 600
+
+
 @pytest.mark.parametrize(
     "basis",
     [

@@ -15,6 +15,7 @@ import os
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 from weakref import WeakKeyDictionary
 
@@ -29,7 +30,7 @@ from kernelstream.arrays.devices import checked_device
 from kernelstream.arrays.namespaces import Array
 from kernelstream.estimators import inputs
 from kernelstream.serialization.part import checked_seed
-from kernelstream.stream.state import Rows
+from kernelstream.stream.state import Buffer, Rows
 from kernelstream.stream.stream import Stream
 
 Model = TypeVar("Model", bound="StoredEstimator")
@@ -274,6 +275,33 @@ class StreamEstimator(StoredEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._stream is not None
+
+    def clear_buffer(self) -> Self:
+        """Drop the buffered rows of the unfinished block.
+
+        This is the way out if a kernel function of your own fails on them, so that the model can
+        neither learn nor answer. All completed blocks stay learned.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kernelstream import StreamingKernelPCA
+        >>> X = np.random.default_rng(0).normal(size=(70, 3))
+        >>> model = StreamingKernelPCA(2, gamma=0.1, basis="everything", batch_size=64)
+        >>> model.partial_fit(X).clear_buffer().n_samples_seen_
+        64
+        """
+        with self.transaction() as draft:
+            stream = draft.stream_
+            if stream.state is None or not stream.state.n_rows:
+                draft._stream = None
+            else:
+                draft.set_stream(replace(stream, waiting=Buffer()))
+        return self
 
     @abstractmethod
     def new_stream(self, X: Array) -> Stream:

@@ -114,10 +114,7 @@ class Kernel(Part):
     # NumPy scalars leave ``np.float64(2) * kernel`` to ``__rmul__`` below.
     __array_ufunc__ = None
 
-    @property
-    def psd(self) -> bool:
-        """Whether every Gram matrix is positive semidefinite, up to rounding."""
-        return True
+    psd: bool = True  # whether every Gram matrix is positive semidefinite, up to rounding
 
     @property
     def unit_norm(self) -> bool:

@@ -55,7 +55,7 @@ class Composite(Kernel):
             check_inner_kernel(self, name)
 
     @property
-    def psd(self) -> bool:
+    def psd(self) -> bool:  # type: ignore[override]
         """If all are."""
         # Sums of positive semidefinite matrices are, and so are entrywise products (Schur).
         return all(kernel.psd for kernel in self._kernels)

@@ -153,7 +153,7 @@ class Polynomial(Affine):
         super().check()
 
     @property
-    def psd(self) -> bool:
+    def psd(self) -> bool:  # type: ignore[override]
         """Not with a negative coef0."""
         # A polynomial of x·y with non-negative coefficients is a sum of products of kernels.
         return self.coef0 >= 0

@@ -439,7 +439,15 @@ class Stream(Value):
 
         One that only looks for points shows them, and no components: it has gathered nothing.
         """
-        stream = self._folded if self.waiting else self
+        try:
+            stream = self._folded if self.waiting else self
+        except MemoryError:
+            raise
+        except Exception as problem:  # a kernel function may raise anything
+            raise ValueError(
+                f"The {len(self.waiting)} buffered rows cannot be learned: {problem} "
+                "model.clear_buffer() drops them."
+            ) from problem
         only_points = stream.chain.only_points and stream.state is not None
         return stream.blank(stream.n_rows) if only_points else stream
 
