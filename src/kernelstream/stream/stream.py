@@ -599,11 +599,13 @@ def slices(X: Array, size: int) -> list[slice]:
 def n_together(X: Array, rank: int, n: int) -> int:
     """How many blocks like X are projected before they are added: several for each of n threads.
 
-    Some megabytes of coordinates: threads wait for each other at the end.
+    Some megabytes of coordinates: threads wait for each other at the end, and a call for many
+    narrow blocks costs little more than one for one.
     """
-    if is_foreign(X) or n == 1:
+    if is_foreign(X):
         return 1  # a device has enough to do with one
-    return max(2 * n, TOGETHER // max(1, int(X.shape[0]) * rank))
+    least, numbers = (1, TOGETHER // 4) if n == 1 else (2 * n, TOGETHER)
+    return max(least, numbers // max(1, int(X.shape[0]) * rank))
 
 
 def hidden_variance(chain: Chain, X: Array) -> str | None:
