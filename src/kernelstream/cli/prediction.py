@@ -89,7 +89,8 @@ class TargetLearner(Learner):
 
     def end(self) -> bool:
         """Finish the present pass; True where the rows have to be read again."""
-        super().end()
+        if not self.n_rows:
+            raise ValueError("There is no row to learn from.")
         estimator = self.estimator
         if self.number == 2:
             estimator.set_stream(estimator.stream_.finish())

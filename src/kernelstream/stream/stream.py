@@ -470,12 +470,17 @@ class Stream(Value):
     def settled(self) -> Stream:
         """The stream with its landmarks updated, if an update is due, and with the buffered rows.
 
-        The landmarks are those for the completed blocks, so the queries between two blocks share
-        one update. The rest is computed for each call: it is as large as the stream.
+        The landmarks are first those for the completed blocks, so that the queries between two
+        blocks share one update; another one follows where the buffered rows call for it. The rest
+        is computed for each call: it is as large as the stream.
         """
         with cores():
-            state = self.learned.updated
-        return (self if state is self.state else self.with_state(state)).caught_up
+            return self._updated.caught_up._updated
+
+    @property
+    def _updated(self) -> Stream:
+        state = self.learned.updated
+        return self if state is self.state else self.with_state(state)
 
     @cached_property
     def components(self) -> Components:
@@ -604,7 +609,7 @@ def n_together(X: Array, rank: int, n: int) -> int:
     """
     if is_foreign(X):
         return 1  # a device has enough to do with one
-    least, numbers = (1, TOGETHER // 4) if n == 1 else (2 * n, TOGETHER)
+    least, numbers = (1, TOGETHER // 8) if n == 1 else (2 * n, TOGETHER)
     return max(least, numbers // max(1, int(X.shape[0]) * rank))
 
 
