@@ -35,11 +35,9 @@ FOLDERS = (
 # piece of the line.
 UNSEEN = {
     "PASS_ROWS": "rows of a compiled pass at a time: speed",
-    "papers/tanaka_2012/rls.py: min(position + PASS_ROWS": "the same",
     "papers/kim_2003/hebbian.py: min(start + PASS_ROWS": "the same",
     "papers/tanaka_2012/subset_hebbian.py: min(start + PASS_ROWS": "the same",
     "QUERY_ROWS": "rows of a query at a time: memory",
-    "MOST_COMPARED": "rows compared to find that all are alike: speed",
     "SUBSPACE_STEPS": "only signs are read off",
     "LARGEST_EMPTY": "what a crafted file may make a reader reserve: any small number",
     "LARGEST_COUNT": "what a crafted file may count up to: any number below 2**63",
@@ -66,11 +64,9 @@ UNSEEN = {
     "landmarks/optimized/strategy.py: means = sums / like(np.where(mass": (
         "of empty cells none is read"
     ),
-    "landmarks/optimized/state.py: as_dense(rows[:1, :])": "the type of any number of rows",
     "certificates/betting.py: return np.concatenate([[0.0]": "before the first draw all are alike",
     "certificates/betting.py: if best >= level": "sums of logarithms that meet a level exactly",
     "certificates/betting.py: max(initial=0.0) >= level": "the same",
-    "kernels/dot_product.py: most = math.floor(": "any exponent whose square is far from overflow",
     "stream/choosing.py: exact = exact[exact > NO_VARIANCE": "no variance is at the threshold",
     "papers/honeine_2012/recentred_hebbian.py: if points.shape[0] == points.shape[1]": (
         "both are the same: speed"

@@ -136,8 +136,8 @@ KINDS: dict[str, Kind] = {
     ),
     "river": Kind(
         lambda: KernelComponents(pca().fit(frame(X))),
-        lambda m: m.learn_many(frame(X[:40])),
-        lambda m: m.learn_many(frame(np.vstack([X, [[1e200] * 3]]))),
+        lambda m: m.learn_one(dictionary(X[0])),
+        lambda m: m.learn_one(dictionary(np.full(3, 1e200))),
         lambda m: list(m.transform_one(dictionary(X[0])).values()),
     ),
 }
@@ -336,7 +336,6 @@ def test_threads_take_turns_with_a_monitor_and_with_dictionaries(busy_threads: N
         for x in X[:30]:
             part.learn_one(dictionary(x))
             part.transform_one(dictionary(x))
-        part.learn_many(frame(X[:10]))
 
     all_at_once(watch, watch, learn, learn)
     assert monitor.n_samples_seen_ == 60

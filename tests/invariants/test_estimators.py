@@ -128,11 +128,8 @@ def vouched(model: KernelMonitor, some: slice) -> None:
 
 def frames(part: Any, some: slice) -> None:
     rows = pd.DataFrame(X[some], columns=list("abc"))
-    if some.stop - some.start < 5 or not hasattr(part, "learn_many"):
-        for x in rows.to_dict("records"):
-            part.learn_one(x)
-    else:
-        part.learn_many(rows)
+    for x in rows.to_dict("records"):
+        part.learn_one(x)
 
 
 def part_bytes(part: Any) -> bytes:

@@ -129,8 +129,8 @@ def test_the_default_fold_evaluates_each_row_against_each_point_once(counted, fo
             signs.add(state.next_signs)
     updates = len(updated) - 1
     assert updates >= 1
-    # once, the first 128 rows with each other and with the points: the signs a stream begins with
-    assert Counted.pairs.pop(B) == n * m + 128 * (128 + m)
+    # once, the first 128 rows with each other: the signs a stream begins with
+    assert Counted.pairs.pop(B) == n * m + 128 * 128
     # Beside the rows: the start (first residual and K(D,D)); for each update at most 8 evaluations
     # of the captured variance, 5 passes over the sample that compare two sets of landmarks and give
     # the new reference, and K(D',D'), K(D',D) of all these and of the change; K(D,D) each time a

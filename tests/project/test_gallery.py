@@ -206,7 +206,7 @@ def test_form_of_the_gallery(name: str) -> None:
     assert re.fullmatch("=+", line), "sphinx-gallery takes the title from its underlining"
     assert len(line) == len(title)
     cells = text.split("\n# %%\n")
-    assert len(cells) > 3
+    assert len(cells) >= 3
     assert cells[-1].startswith("# **Learnt:**")
     assert text.count("plt.show()") == TOLD[name][1]
     for heading, under in re.findall(r"^# (.+)\n# (-+)$", text, flags=re.MULTILINE):

@@ -115,7 +115,7 @@ class Certificate:
     >>> certificate = model.certificate_
     >>> low, high = certificate.explained_variance_ratio_interval
     >>> bool(high - low < 0.05), certificate.kind
-    (True, '99% confidence')
+    (True, 'guaranteed')
     """
 
     details: GuaranteedBounds

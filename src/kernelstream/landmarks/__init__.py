@@ -39,6 +39,7 @@ __all__ = [
     "ReducedSet",
     "Span",
     "Start",
+    "UniformSample",
     "finite",
     "kmeans",
     "require_semidefinite",
