@@ -20,7 +20,7 @@ from kernelstream.cli.learning import (
     learner_for,
     resumed,
 )
-from kernelstream.cli.modelfile import Stored, lock, read, require_new, require_sense
+from kernelstream.cli.modelfile import SCORES, Stored, lock, read, require_new, require_sense
 from kernelstream.cli.normal import MOST_BYTES, fit_monitor
 from kernelstream.cli.options import literal
 from kernelstream.cli.parsing import parse_kernel, parse_part
@@ -56,7 +56,7 @@ def fit(given: FitArguments, screen: Screen) -> None:
 def begin(given: FitArguments, estimator: Any) -> tuple[Stored, Source]:
     """A model that has learned nothing, prepared for the rows of its source."""
     if given.like is not None:
-        template = read(given.like)
+        template = read(given.like, *SCORES)
         source = template.open_source(
             given.sources, given.source_options(weight_column=given.weight_column)
         )

@@ -196,7 +196,7 @@ def resumed(given: Given, output: Path | None = None) -> tuple[Stored, Source] |
     path = checkpoint_path(output or given.output or Path())
     if not (given.resume and path.exists()):
         return None
-    stored = read(path, any_kind=True, half_done=True)
+    stored = read(path, half_done=True)
     if stored.progress is None:
         raise CommandError(CHANGED, f"{path} is a model, not a checkpoint.")
     if "-" in given.sources:
@@ -225,7 +225,7 @@ def is_complete(job: Job) -> bool:
         return False
     if not output.exists():
         return False
-    entries = read(output, any_kind=True).origin.get("history", [])
+    entries = read(output).origin.get("history", [])
     if entries and is_entry_of(job, entries[-1]):
         return True
     if is_update:

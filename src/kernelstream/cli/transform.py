@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,8 @@ from kernelstream.cli.arguments import (
     ScoreArguments,
     TransformArguments,
 )
-from kernelstream.cli.failures import DATA, MODEL, USAGE, CommandError, terminable
-from kernelstream.cli.modelfile import Stored, predicts, read, read_kernel_pca, require_apart
+from kernelstream.cli.failures import DATA, USAGE, CommandError, terminable
+from kernelstream.cli.modelfile import SCORES, Stored, read, require_apart
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.tables import Writer, format_of
 from kernelstream.cli.terminal import RowProgress, Screen
@@ -28,7 +27,7 @@ Columns = dict[str, Any]
 
 def transform(given: TransformArguments, screen: Screen) -> None:
     """Write the scores of rows, or denoised rows."""
-    apply(given, denoised if given.denoise else scores, screen, read_kernel_pca)
+    apply(given, denoised if given.denoise else scores, screen, "kernel PCA")
 
 
 def scores(stored: Stored, X: np.ndarray) -> Columns:
@@ -56,7 +55,7 @@ def score(given: ScoreArguments, screen: Screen) -> None:
             columns["causes"] = contributing_columns(stored, X, columns["novel"] == 1)
         return columns
 
-    apply(given, statistics, screen)
+    apply(given, statistics, screen, *SCORES)
 
 
 def errors_and_t2(stored: Stored, X: np.ndarray) -> Columns:
@@ -105,7 +104,7 @@ def largest_contributions(stored: Stored, X: np.ndarray, top: int) -> list[list[
 
 def predict(given: PredictArguments, screen: Screen) -> None:
     """Write the predicted targets of rows."""
-    apply(given, predictions, screen, read_predictor)
+    apply(given, predictions, screen, "prediction")
 
 
 def predictions(stored: Stored, X: np.ndarray) -> Columns:
@@ -117,27 +116,16 @@ def predictions(stored: Stored, X: np.ndarray) -> Columns:
     return {f"{name}_predicted": predicted}
 
 
-def read_predictor(path: Path) -> Stored:
-    """A model that predicts; another one fails, and says what to do."""
-    stored = read(path, any_kind=True)
-    if not predicts(stored.estimator):
-        raise CommandError(
-            MODEL,
-            f"{path} has no target to predict: fit one with 'kernelstream fit --target COLUMN'.",
-        )
-    return stored
-
-
 def apply(
     given: QueryArguments,
     compute: Callable[[Stored, np.ndarray], Columns],
     screen: Screen,
-    open_model: Callable[[Path], Stored] = read,
+    *kinds: str,
 ) -> None:
-    """Read blocks, compute columns, write them with those that are kept."""
+    """Read blocks, compute columns, write them with those that are kept; ``kinds`` of models."""
     output, format = given.output, format_of(given.output, given.to)
     read_options = given.source_options(given.columns, keep=given.keep)
-    stored = open_model(given.model)
+    stored = read(given.model, *kinds)
     if given.components is not None:
         use_components(stored, given.components)
     source = stored.open_source(given.sources, read_options)
