@@ -317,11 +317,6 @@ def described(job: Job) -> Facts:
         ("components", f"{count} with {ratio:.1%} of the variance"),
         ("best possible", f"{low:.1%} to {high:.1%} of the variance ({kind})"),
     ]
-    estimator = job.stored.estimator
-    if hasattr(estimator, "n_epochs_"):
-        facts |= {"epochs": estimator.n_epochs_, "converged": estimator.converged_}
-        words = "converged" if estimator.converged_ else "not converged"
-        lines.insert(0, ("epochs", f"{estimator.n_epochs_}, {words}"))
     return facts, lines
 
 

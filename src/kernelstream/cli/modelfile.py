@@ -32,7 +32,7 @@ except ModuleNotFoundError:  # Windows: no advisory locks, two writers are not n
 # What can be done with a model of each kind, for commands that take others.
 USES = {
     "kernel PCA": "use it with 'kernelstream transform {path}', or fit another kind with "
-    "'kernelstream fit --target COLUMN', '--detector novelty' or '--detector monitor'",
+    "'kernelstream fit --target COLUMN', 'fit --detector novelty' or 'fit --detector monitor'",
     "detector": "use it with 'kernelstream score {path}'",
     "prediction": "use it with 'kernelstream predict {path}'",
     "monitor": "use it with 'kernelstream monitor {path}'; its page is written by 'kernelstream "
