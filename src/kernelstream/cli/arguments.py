@@ -224,14 +224,6 @@ class QueryArguments(opt.InputOptions, opt.ScreenOptions):
     ] = None
     keep: opt.Keep = None
     columns: opt.Columns = None
-    components: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N",
-            help="Use the first N components, or those with a fraction of the variance such as "
-            "0.8. Default: all of the model.",
-        ),
-    ] = None
     rejects: opt.RejectsFile = None
 
 

@@ -9,14 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from kernelstream.anomaly import KernelNovelty
-from kernelstream.cli import options as opt
 from kernelstream.cli.arguments import (
     PredictArguments,
     QueryArguments,
     ScoreArguments,
     TransformArguments,
 )
-from kernelstream.cli.failures import DATA, USAGE, CommandError, terminable
+from kernelstream.cli.failures import DATA, CommandError, terminable
 from kernelstream.cli.modelfile import SCORES, Stored, read, require_apart
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.tables import Writer, format_of
@@ -126,8 +125,6 @@ def apply(
     output, format = given.output, format_of(given.output, given.to)
     read_options = given.source_options(given.columns, keep=given.keep)
     stored = read(given.model, *kinds)
-    if given.components is not None:
-        use_components(stored, given.components)
     source = stored.open_source(given.sources, read_options)
     require_apart([output, given.rejects], [given.model, *(file.path for file in source.files)])
     n_invalid = 0
@@ -149,16 +146,6 @@ def apply(
         screen.result(facts, f"{writer.rows:,} rows{skipped} → {output}", output=output)
     elif n_invalid:
         screen.say(f"{n_invalid:,} bad rows passed over.")
-
-
-def use_components(stored: Stored, text: str) -> None:
-    """Let a model use fewer components than it was fitted with, or more."""
-    if isinstance(stored.estimator, KernelNovelty):
-        raise CommandError(USAGE, "A detector scores with the components that it was fitted with.")
-    try:
-        stored.estimator.set_params(n_components=opt.components(text))
-    except ValueError as problem:
-        raise CommandError(USAGE, f"--components {text}: {problem}") from problem
 
 
 def join_columns(carried: pa.RecordBatch, computed: Columns) -> pa.RecordBatch:
