@@ -405,10 +405,6 @@ class RowOptions:
     alarms_only: Annotated[
         bool, typer.Option("--alarms-only", help="Write only rows with an alarm.")
     ] = False
-    on_bad_rows: Annotated[
-        Literal["report", "error"],
-        typer.Option(help="Write a line with the error, or stop with it."),
-    ] = "report"
 
 
 @dataclass(frozen=True, kw_only=True)

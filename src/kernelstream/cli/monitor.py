@@ -274,8 +274,6 @@ class MonitorLoop:
         if isinstance(line, str):
             where = "standard input" if isinstance(self.feed, PipeFeed) else "the source"
             self.problem = f"{where}, row {self.number}: {line}"
-            if self.options.on_bad_rows == "error":
-                raise CommandError(DATA, self.problem)
             self.scorer.refuse(line)
             line = {"error": line}
         else:
