@@ -39,13 +39,6 @@ class CheckArguments(opt.ColumnOptions, opt.InputOptions, opt.ScreenOptions):
         str | None,
         typer.Option(metavar="NAME", help="With --tune: column that the scores should predict."),
     ] = None
-    probe: Annotated[
-        Literal["linear", "neighbours"],
-        typer.Option(help="With --target: a linear model, or the five nearest neighbors."),
-    ] = "linear"
-    kernel: Annotated[
-        str, typer.Option(metavar="KERNEL", help="With --tune: rbf, laplacian or exponential.")
-    ] = "rbf"
     standardize: opt.Standardize = None
     seed: opt.Seed = 0
 
