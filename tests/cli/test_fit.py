@@ -86,7 +86,7 @@ def test_standard_input_and_limit(data: Path, X: np.ndarray) -> None:
         (["--components", "many"], "write a number, a fraction"),
         (
             ["--set", "tracker=hebbian", "--components", "0.9"],
-            "give --components as a whole number",
+            "give --components as an integer",
         ),
         (["--checkpoint-every", "soon"], "write 60s, 5m or 1h"),
         (["--kernel", "linear", "--gamma", "1"], "needs the name of a kernel that has a gamma"),

@@ -67,7 +67,7 @@ def test_paper_of_a_stream_is_the_estimator_in_python(name: str, data: Path, X: 
         (["online", "--basis", 30], "No such option"),
         (["online", "--nu", -1], "--nu must be a number above 0"),
         (["adaptive", "--method", "lms", "--eta", "sometimes"], "--eta must be one of auto"),
-        (["online", "--components", "none"], "--components as a whole number"),
+        (["online", "--components", "none"], "--components as an integer"),
         (["nobody"], "No such command"),
     ],
 )
