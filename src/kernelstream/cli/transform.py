@@ -127,11 +127,9 @@ def apply(
     stored = read(given.model, *kinds)
     source = stored.open_source(given.sources, read_options)
     require_apart([output, given.rejects], [given.model, *(file.path for file in source.files)])
-    n_invalid = 0
     listing = Rejects(given.rejects, 0)
     with terminable(), Writer(output, format) as writer, RowProgress(screen, source, "rows") as bar:
         for block in source.ahead():
-            n_invalid += len(block.bad)
             listing.add(block.bad)
             if len(block):
                 writer.write(join_columns(block.carried, compute(stored, block.X)))
@@ -140,6 +138,7 @@ def apply(
             raise CommandError(DATA, "The source holds no good row.")
     listing.close()
     source.close()
+    n_invalid = listing.n_rows
     facts = {"rows": writer.rows, "bad_rows": n_invalid, "output": str(output) if output else None}
     skipped = f", {n_invalid:,} bad rows passed over" if n_invalid else ""
     if output is not None:
