@@ -80,7 +80,7 @@ def test_standard_input_and_limit(data: Path, X: np.ndarray) -> None:
     ("words", "message"),
     [
         (["--kernel", "wrong"], "--kernel must be one of"),
-        (["--kernel", "poly(degree=__import__('os'))"], "write a name"),
+        (["--kernel", "poly(degree=__import__('os'))"], "--kernel must be one of"),
         (["--basis", "distance(mu=1)"], "the parameters of distance are"),
         (["--basis", "distance(nu=-1)"], "nu must be a number above 0"),
         (["--components", "many"], "write a number, a fraction"),
