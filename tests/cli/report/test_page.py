@@ -33,8 +33,10 @@ def test_the_page_says_what_was_learned(model: StreamingKernelPCA, X: np.ndarray
     page = html(model, X, title="A <b>title</b>")
     text = unescape(re.sub(r"<script.*?</script>|<style.*?</style>", "", page, flags=re.DOTALL))
     share = float(model.explained_variance_ratio_.sum())
-    assert "learned from 3,000 rows of 16 features and kept in 40 points" in text
-    assert f"explain {share:.1%} of the variance" in text
+    for fact in ("3,000</b><span class=quiet>rows", "16</b><span class=quiet>features"):
+        assert fact in text
+    assert "40</b><span class=quiet>basis points" in text
+    assert f"{share:.1%}</b><span class=quiet>variance explained" in text
     assert "RBF(gamma=0.03)" in text and "Centroids(n_points=40)" in text
     assert "<b>title</b>" not in page and "A <b>title</b>" in text
     assert pictures(page) == [

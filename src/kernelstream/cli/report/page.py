@@ -103,7 +103,7 @@ def html(
         embedding=pictures.embedding(model, observed),
         errors=None if observed is None else pictures.errors(observed, fit.limit),
         parameters=parameters(model, names, history),
-        **headline(model),
+        facts=headline(model),
         **sections,
     )
 
@@ -121,25 +121,21 @@ def plain_rows(
     return without_names(model), rows, names
 
 
-def headline(model: StreamingKernelPCA) -> dict[str, Any]:
+def headline(model: StreamingKernelPCA) -> list[tuple[str, str]]:
     """The numbers that a person wants first."""
-    explained = f"{float(model.explained_variance_ratio_.sum()):.1%}"
-    n_points = f"{len(getattr(model, 'basis_points_', ())):,}"
     low, high = model.certificate_.best_explained_variance_ratio_interval
     best = " – ".join(dict.fromkeys((f"{low:.1%}", f"{high:.1%}")))
-    facts = [
+    return [
         ("rows learned", f"{model.n_samples_seen_:,}"),
         ("features", f"{model.n_features_in_:,}"),
-        ("basis points", n_points),
+        ("basis points", f"{len(getattr(model, 'basis_points_', ())):,}"),
         ("components", f"{model.n_components_:,}"),
-        ("variance explained", explained),
+        ("variance explained", f"{float(model.explained_variance_ratio_.sum()):.1%}"),
         (
             f"best possible, {model.certificate_.bounds.kind}",
             "–" if (low, high) == (0.0, 1.0) else best,
         ),
     ]
-    kernel = short_numbers(str(model.kernel_))
-    return {"facts": facts, "n_points": n_points, "explained": explained, "kernel": kernel}
 
 
 def column_sections(
