@@ -467,4 +467,3 @@ class DemoArguments:
     folder: Annotated[
         Path, typer.Option("-o", "--output", metavar="FOLDER", help="Output folder.")
     ] = Path("kernelstream-demo")
-    as_json: opt.Json = False
