@@ -23,7 +23,7 @@ import pandas as pd
 import pytest
 
 from kernelstream import KernelMonitor, load
-from kernelstream.cli.failures import BUSY, DATA, MODEL, USAGE
+from kernelstream.cli.failures import BUSY, DATA, MODEL
 from kernelstream.tables.live import LiveRow
 from kernelstream_plant.commands.operation import address_of, paced
 from tests.cli.conftest import run

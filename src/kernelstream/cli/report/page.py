@@ -146,7 +146,7 @@ def column_sections(
     if model.stream_.kept_rows() is not None:
         components = model.explain_components(feature_names=names)[:EXPLAINED]
         if observed is not None:
-            numbers, strange = zip(*observed.strangest, strict=True)
+            numbers, _, strange = zip(*observed.largest, strict=True)
             explanations = model.explain(np.stack(strange).astype(float), feature_names=names)
             rows = list(zip(numbers, explanations, strict=True))
     return {

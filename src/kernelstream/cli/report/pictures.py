@@ -82,13 +82,12 @@ def colors_of(labels: Sequence[Any]) -> np.ndarray:
 
 
 def errors(observed: Observed, limit: float | None) -> Markup:
-    """Mean and largest error of consecutive rows, and the limit for single rows."""
+    """The errors of the sample and the largest of all over time, and the limit for a row."""
+    numbers, largest, _ = zip(*observed.largest, strict=True)
 
     def draw(ax: Any) -> None:
-        n_bins = len(observed.mean_error)
-        last = np.minimum(np.arange(1, n_bins + 1) * observed.bin_rows, observed.n_rows)
-        ax.plot(last, observed.largest_error, color=QUIET, lw=0.8, label="largest")
-        ax.plot(last, observed.mean_error, color=ACCENT, lw=1.4, label="mean")
+        ax.plot(observed.numbers, observed.errors, ".", color=QUIET, ms=2.5, label="row")
+        ax.plot(numbers, largest, ".", color=ACCENT, ms=5, label="largest errors")
         if limit is not None:
             ax.axhline(limit, color=QUIET, ls="--", label="limit of a row")
         ax.set_ylim(bottom=0)
@@ -139,7 +138,7 @@ def landmarks(model: StreamingKernelPCA, shape: tuple[int, int]) -> Markup:
 
 def largest_errors(observed: Observed, shape: tuple[int, int]) -> Markup:
     """The images with the largest error side by side, on one scale, with their numbers."""
-    numbers, rows = zip(*observed.strangest, strict=True)
+    numbers, _, rows = zip(*observed.largest, strict=True)
     images = np.stack(rows)
     style = {"vmin": images.min(), "vmax": images.max()}
     style["cmap"] = "gray_r" if is_ink(images) else "gray"
