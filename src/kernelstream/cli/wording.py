@@ -11,7 +11,7 @@ OPTIONS = {"n_components": "--components", "random_state": "--seed"}  # those wi
 def of_shell(message: str, own: Mapping[str, str] | None = None) -> str:
     """A message in the words of the command line; ``own`` are further parameters and options.
 
-    What is in these words already stays as it is.
+    What is in these words already stays as it is; hints for Python in parentheses are left out.
 
     Examples
     --------
@@ -19,8 +19,11 @@ def of_shell(message: str, own: Mapping[str, str] | None = None) -> str:
     '--components must be an integer of at least 1; got 0.'
     >>> of_shell("Distance: nu must be a number above 0, got -1.", {"nu": "--nu"})
     '--nu must be a number above 0, got -1.'
+    >>> of_shell("Pass over such rows with --on-bad-rows skip (on_bad_rows='skip').")
+    'Pass over such rows with --on-bad-rows skip.'
     """
-    message = of_source(message).replace("fit(until=...)", "--until")
+    message = re.sub(r" \((?:on_bad_rows|columns|array|missing)=[^()]*\)", "", message)
+    message = message.replace("fit(until=...)", "--until")
     for name, option in (own or {}).items():
         message = replaced(rf"(?:^(?:\w+: )?|(?<=\band )){name}(?!\()", option, message)
     for name in ("n_components", "random_state", "image_shape", "on_bad_rows"):
@@ -38,17 +41,6 @@ def replaced(parameter: str, option: str, message: str) -> str:
         return option if value in (None, "True") else f"{option} {value}"
 
     return re.sub(parameter + r"(?:=(['\"]?)([^\s'\",;]+)\1)?", put, message)
-
-
-def of_source(message: str) -> str:
-    """A message about files, which says it both ways: the one for Python is left out.
-
-    Examples
-    --------
-    >>> of_source("Pass over such rows with --on-bad-rows skip (on_bad_rows='skip').")
-    'Pass over such rows with --on-bad-rows skip.'
-    """
-    return re.sub(r" \((?:on_bad_rows|columns|array|missing)=[^()]*\)", "", message)
 
 
 def option_of(name: str) -> str:
