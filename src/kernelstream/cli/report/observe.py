@@ -108,7 +108,7 @@ def with_smallest(
     """The entries with the smallest keys, among those so far and the rows of a block."""
     limit = entries[-1][0] if len(entries) == count else np.inf
     entries = entries + [
-        (float(keys[i]), n_before + int(i) + 1, float(errors[i]), X[i].copy(), labels[i])
-        for i in np.flatnonzero(keys < limit)
+        (float(keys[i]), n_before + i + 1, float(errors[i]), X[i].copy(), labels[i])
+        for i in np.flatnonzero(keys < limit).tolist()
     ]
     return sorted(entries, key=itemgetter(0))[:count]
