@@ -56,7 +56,7 @@ def facts_of(stored: Stored, path: Path) -> dict[str, Any]:
     }
     if isinstance(estimator, KernelEstimator):
         return facts | stream_facts(stored)
-    if hasattr(estimator, "events_"):
+    if stored.kind == "monitor":
         return facts | {"rows_seen": estimator.n_samples_seen_, "events": len(estimator.events_)}
     return facts | {"rows_seen": stored.stream.n_rows}
 
@@ -101,12 +101,11 @@ def target_facts(stored: Stored) -> dict[str, Any] | None:
     target = stored.target
     if target is None:
         return None
-    judged = stored.origin["target"].get("judged")
     return {
         "name": target.name,
         "classes": target.classes if target.is_class else None,
         "words": str(target),
-        "judged": judged if isinstance(judged, dict) and "rows_judged" in judged else None,
+        "judged": stored.origin["target"].get("judged"),
     }
 
 
