@@ -34,16 +34,21 @@ blocks, unseen = np.array_split(X[:1497], 60), X[1497:]
 # the same model, bit for bit, however they are cut. Nothing has to be chosen beyond the number of
 # components and the size of the basis: the width of the kernel comes from the first rows.
 #
-# :func:`kernelstream.plot.follow` does the same loop, and judges each block before it is learned.
+# Each block is scored before it is learned: its error is that of rows the model has not seen.
 
-model = StreamingKernelPCA(n_components=10, basis=100, random_state=0)
-curve = plot.follow(model, blocks)
+model = StreamingKernelPCA(n_components=10, basis=100, random_state=0).partial_fit(blocks[0])
+rows, errors = [], []
+for block in blocks[1:]:
+    rows.append(model.n_samples_seen_)
+    errors.append(model.reconstruction_error(block).mean())
+    model.partial_fit(block)
 print(f"{model.n_samples_seen_:,} rows seen, {len(model.basis_points_)} points kept")
 print(f"kernel {model.kernel_}")
 print(f"10 components explain {model.explained_variance_ratio_.sum():.1%} of the variance")
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
-plot.learning_curve(curve, ax=left)
+left.plot(rows, errors, "o-", ms=3)
+left.set(xlabel="rows learned", ylabel="mean error", ylim=(0, None))
 left.set_title("Error of rows before they are learned", loc="left")
 plot.basis(model, image_shape=(8, 8), ax=right).images[0].set_cmap("gray_r")
 right.set_title("What is kept: 100 points", loc="left")

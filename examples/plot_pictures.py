@@ -14,16 +14,13 @@ from kernelstream import KernelMonitor, StreamingKernelPCA, plot
 # %%
 # A model of rows in the plane
 # ----------------------------
-# Rows on a ring, learned as a stream while :func:`kernelstream.plot.follow` looks on.
+# Rows on a ring.
 
 rng = np.random.default_rng(0)
 angle = rng.uniform(0, 2 * np.pi, 3000)
 ring = np.column_stack([2 * np.cos(angle), np.sin(angle)]) + rng.normal(0, 0.1, (3000, 2))
 
-model = StreamingKernelPCA(4, basis=40, gamma=0.5, random_state=0)
-curve = plot.follow(model, np.array_split(ring, 60))
-plot.learning_curve(curve)
-plt.show()
+model = StreamingKernelPCA(4, basis=40, gamma=0.5, random_state=0).partial_fit(ring)
 
 # %%
 # Variances of the components, with what is certain about them; rows on two components; the points

@@ -41,8 +41,7 @@ COMMANDS = (
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_has_examples_and_json(command: str) -> None:
     text = run(command, "--help").stdout
-    assert "--json" in text
-    assert command == "demo" or "kernelstream " + command in text
+    assert command == "demo" or ("--json" in text and "kernelstream " + command in text)
 
 
 def test_the_application_lists_its_commands_and_exit_codes() -> None:
@@ -131,7 +130,7 @@ def test_sessions_on_the_pages_are_true(
     session: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "100")
-    run("demo", "-o", tmp_path, "--json")
+    run("demo", "-o", tmp_path)
     monkeypatch.chdir(tmp_path)
     for name in ("digits.safetensors", "errors.csv", "report.html"):
         Path(name).unlink()

@@ -637,19 +637,6 @@ def test_every_kind_of_model_understands_a_table(
     assert "colour" in run("info", "m.st").stdout
 
 
-def test_epochs_over_the_rows_of_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernel Hebbian algorithm fills nothing: rows with gaps are bad ones."""
-    monkeypatch.chdir(tmp_path)
-    MIXED.to_csv("m.csv", index=False)
-    fit = ["paper", "kha", "m.csv", "-o", "m.st", "--n-epochs", "200", "--components", "1"]
-    assert "column 'b': the value is missing" in said(run(*fit, code=DATA))
-    MIXED.dropna().to_csv("m.csv", index=False)
-    run(*fit)
-    columns = load("m.st").encoder_.schema_.columns
-    assert [c.name for c in columns if c.learned] == ["a", "b", "colour"]
-    run("transform", "m.st", "m.csv", "-o", "s.parquet")
-
-
 def test_a_monitor_watches_sensors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not the counter of the rows; a sensor that stands still, or equals another, is one."""
     monkeypatch.chdir(tmp_path)

@@ -80,13 +80,13 @@ def test_standard_input_and_limit(data: Path, X: np.ndarray) -> None:
     ("words", "message"),
     [
         (["--kernel", "wrong"], "--kernel must be one of"),
-        (["--kernel", "poly(degree=__import__('os'))"], "write a name"),
+        (["--kernel", "poly(degree=__import__('os'))"], "--kernel must be one of"),
         (["--basis", "distance(mu=1)"], "the parameters of distance are"),
         (["--basis", "distance(nu=-1)"], "nu must be a number above 0"),
         (["--components", "many"], "write a number, a fraction"),
         (
             ["--set", "tracker=hebbian", "--components", "0.9"],
-            "give --components as a whole number",
+            "give --components as an integer",
         ),
         (["--checkpoint-every", "soon"], "write 60s, 5m or 1h"),
         (["--kernel", "linear", "--gamma", "1"], "needs the name of a kernel that has a gamma"),

@@ -38,7 +38,7 @@ def test_models_that_are_no_kernel_pca(data: Path, X: np.ndarray) -> None:
     assert outcome("info", "r.safetensors")["kind"] == "StreamingKernelRidge"
     for command in ("update", "transform", "score"):
         result = run(command, "r.safetensors", "x.parquet", code=MODEL)
-        assert "predicts a target: use it with 'kernelstream predict" in said(result)
+        assert "holds a prediction: use it with 'kernelstream predict" in said(result)
 
 
 def test_a_model_of_another_version(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,7 +99,6 @@ def test_bad_rows_are_reported_and_it_goes_on(model: Path) -> None:
         "column 'heat': the value is missing or infinite",
         None,
     ]
-    assert judged(model, "--on-bad-rows", "error", stdin=stdin, code=DATA) == []
     assert judged(model, "--alarms-only", stdin=ndjson(normal(3, 1))) == []
 
 
@@ -235,8 +234,6 @@ def test_no_row_ends_the_watch(model: Path, watcher: Path, value: str) -> None:
         without = judged(path, stdin=ndjson(good))
         statistics = ("t2", "spe", "smoothed", "anomaly_score", "p_value", "alarm")
         assert all(lines[2].get(name) == without[1].get(name) for name in statistics)
-    if value == WILD[0]:
-        judged(watcher, "--on-bad-rows", "error", stdin=stdin, code=DATA)
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])

@@ -203,4 +203,4 @@ def test_what_cannot_be_predicted_is_said(rows: pd.DataFrame) -> None:
     assert "predict" in said(run("transform", MODEL_FILE, "rows.csv", code=MODEL))
     run("fit", "rows.csv", "-o", "plain.safetensors", "--basis", 20)
     result = run("predict", "plain.safetensors", "rows.csv", code=MODEL)
-    assert "has no target to predict: fit one with 'kernelstream fit --target" in said(result)
+    assert "or fit another kind with 'kernelstream fit --target" in said(result)

@@ -23,7 +23,7 @@ import pandas as pd
 import pytest
 
 from kernelstream import KernelMonitor, load
-from kernelstream.cli.failures import BUSY, DATA, MODEL, USAGE
+from kernelstream.cli.failures import BUSY, DATA, MODEL
 from kernelstream.tables.live import LiveRow
 from kernelstream_plant.commands.operation import address_of, paced
 from tests.cli.conftest import run
@@ -87,7 +87,7 @@ def test_the_history_has_events_and_a_report(plant: Path) -> None:
     )
     run("plant", "report", "m.safetensors", "--history", "h", "-o", "all.html", "-q")
     assert "width of the kernel" in Path("all.html").read_text()
-    refused = run("report", "m.safetensors", code=USAGE)
+    refused = run("report", "m.safetensors", code=MODEL)
     assert "kernelstream plant report" in " ".join(refused.stderr.split())
     wrong = run("plant", "report", "m.safetensors", "--history", "h", "--event", "9", code=DATA)
     assert "There is no event 9" in " ".join(wrong.stderr.split())

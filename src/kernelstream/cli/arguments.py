@@ -39,13 +39,6 @@ class CheckArguments(opt.ColumnOptions, opt.InputOptions, opt.ScreenOptions):
         str | None,
         typer.Option(metavar="NAME", help="With --tune: column that the scores should predict."),
     ] = None
-    probe: Annotated[
-        Literal["linear", "neighbours"],
-        typer.Option(help="With --target: a linear model, or the five nearest neighbors."),
-    ] = "linear"
-    kernel: Annotated[
-        str, typer.Option(metavar="KERNEL", help="With --tune: rbf, laplacian or exponential.")
-    ] = "rbf"
     standardize: opt.Standardize = None
     seed: opt.Seed = 0
 
@@ -224,14 +217,6 @@ class QueryArguments(opt.InputOptions, opt.ScreenOptions):
     ] = None
     keep: opt.Keep = None
     columns: opt.Columns = None
-    components: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N",
-            help="Use the first N components, or those with a fraction of the variance such as "
-            "0.8. Default: all of the model.",
-        ),
-    ] = None
     rejects: opt.RejectsFile = None
 
 
@@ -413,10 +398,6 @@ class RowOptions:
     alarms_only: Annotated[
         bool, typer.Option("--alarms-only", help="Write only rows with an alarm.")
     ] = False
-    on_bad_rows: Annotated[
-        Literal["report", "error"],
-        typer.Option(help="Write a line with the error, or stop with it."),
-    ] = "report"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -486,4 +467,3 @@ class DemoArguments:
     folder: Annotated[
         Path, typer.Option("-o", "--output", metavar="FOLDER", help="Output folder.")
     ] = Path("kernelstream-demo")
-    as_json: opt.Json = False

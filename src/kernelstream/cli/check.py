@@ -67,8 +67,6 @@ def show_suggestion(
         suggestion = suggest(
             X if scaler is None else scaler.apply(X),
             source.sampled_targets,
-            kernel=given.kernel,
-            probe=given.probe,
             random_state=given.seed,
         )
     except ValueError as problem:

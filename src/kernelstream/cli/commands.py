@@ -71,7 +71,8 @@ def parameters_of(kind: type) -> list[inspect.Parameter]:
 def run_function(function: str, *given: Any) -> None:
     """Import the function of a command, and run it; failures become messages and exit codes."""
     module, _, name = function.partition(":")
-    with report_failures(given[0].as_json):
+    as_json = getattr(given[0], "as_json", False)
+    with report_failures(as_json):
         gc.disable()  # what is imported is no garbage: collecting it takes a tenth of the start
         try:
             run = getattr(import_module(module), name)
@@ -79,7 +80,7 @@ def run_function(function: str, *given: Any) -> None:
         finally:
             gc.freeze()
             gc.enable()
-        run(*given, Screen(given[0].as_json, getattr(given[0], "quiet", False)))
+        run(*given, Screen(as_json, getattr(given[0], "quiet", False)))
 
 
 def show_common_options(ctx: typer.Context, wanted: bool) -> None:

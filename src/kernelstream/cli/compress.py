@@ -6,7 +6,7 @@ from typing import Any
 
 from kernelstream.cli.arguments import CompressArguments
 from kernelstream.cli.failures import USAGE, CommandError
-from kernelstream.cli.modelfile import Stored, lock, read_kernel_pca, require_new
+from kernelstream.cli.modelfile import Stored, lock, read, require_new
 from kernelstream.cli.terminal import Screen, facts_table
 
 
@@ -15,7 +15,7 @@ def compress(given: CompressArguments, screen: Screen) -> None:
     model, output = given.model, given.output
     with lock(output):
         require_new(output, given.force)
-        stored = read_kernel_pca(model)
+        stored = read(model, "kernel PCA")
         before = size_facts(stored)
         n_points = given.points or max(1, before["points"] // 2)
         try:

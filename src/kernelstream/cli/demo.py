@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import shlex
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -35,17 +32,10 @@ def demo(given: DemoArguments, screen: Screen) -> None:
     ]
     for step in steps:
         words = [str(word) for word in step]
-        if not given.as_json:
-            screen.out.print(f"\n$ kernelstream {shlex.join(words)}", style="bold", soft_wrap=True)
-        options = ["--quiet"] if given.as_json and words[0] != "info" else []
-        command = typer.main.get_command(app)
-        with contextlib.redirect_stdout(io.StringIO() if given.as_json else sys.stdout):
-            code = command.main([*words, *options], standalone_mode=False)
+        screen.out.print(f"\n$ kernelstream {shlex.join(words)}", style="bold", soft_wrap=True)
+        code = typer.main.get_command(app).main(words, standalone_mode=False)
         if code:
             raise CommandError(code, f"'kernelstream {words[0]}' did not succeed.")
-    if given.as_json:
-        files = [rows, model, scores, page]
-        screen.result({"folder": str(folder), "files": [str(path) for path in files]})
 
 
 def write_digits(path: Path) -> None:

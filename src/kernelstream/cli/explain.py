@@ -12,7 +12,7 @@ from rich.table import Table
 from kernelstream.anomaly import KernelNovelty
 from kernelstream.cli.arguments import ExplainArguments
 from kernelstream.cli.failures import DATA, CommandError
-from kernelstream.cli.modelfile import Stored, read, read_kernel_pca
+from kernelstream.cli.modelfile import SCORES, Stored, read
 from kernelstream.cli.terminal import RowProgress, Screen, headed_table
 from kernelstream.estimators import RowExplanation
 from kernelstream.tables import Source
@@ -21,7 +21,7 @@ from kernelstream.tables import Source
 def explain(given: ExplainArguments, screen: Screen) -> None:
     """Explain components, or the rows with the largest error."""
     if not given.sources:
-        stored = read_kernel_pca(given.model)
+        stored = read(given.model, "kernel PCA")
         require_kept_rows(stored)
         components = stored.estimator.explain_components(
             n_columns=given.by, feature_names=stored.names
@@ -29,7 +29,7 @@ def explain(given: ExplainArguments, screen: Screen) -> None:
         facts = [component_facts(component) for component in components]
         screen.result({"components": facts}, component_table(components))
         return
-    stored = read(given.model)
+    stored = read(given.model, *SCORES)
     read_options = given.source_options(given.columns, keep=given.keep)
     source = stored.open_source(given.sources, read_options)
     with RowProgress(screen, source, "rows") as bar:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import typer
 
-from kernelstream.cli.wording import of_shell, of_source
+from kernelstream.cli.wording import of_shell
 
 USAGE = 2  # options that do not fit, or make no sense
 DATA = 3  # a bad row, a missing column, a file that cannot be read
@@ -37,10 +37,7 @@ def report_failures(as_json: bool = False) -> Iterator[None]:
     try:
         yield
     except CommandError as failure:
-        cause = failure.__cause__
-        of_library = isinstance(cause, ValueError) and not is_source_error(cause)
-        message = of_shell(str(failure)) if of_library else str(failure)
-        fail(failure.code, message, as_json)
+        fail(failure.code, of_shell(str(failure)), as_json)
     except KeyboardInterrupt:
         fail(INTERRUPTED, "Interrupted.", as_json)
     except OSError as problem:
@@ -49,21 +46,13 @@ def report_failures(as_json: bool = False) -> Iterator[None]:
         drop_output()
         fail(*of_system(problem), as_json)
     except ValueError as problem:  # the library's own words: parameters, rows, models
-        in_words = of_source if is_source_error(problem) else of_shell
-        fail(DATA, in_words(str(problem)), as_json)
+        fail(DATA, of_shell(str(problem)), as_json)
     except MemoryError as problem:
         message = (
             "There is not enough memory: allow the process more, or let it use less, with fewer "
             "landmarks (--basis) or one thread (OPENBLAS_NUM_THREADS=1)."
         )
         fail(1, f"{message} ({problem})" if str(problem) else message, as_json)
-
-
-def is_source_error(problem: BaseException) -> bool:
-    """Whether a problem is one of a source."""
-    from kernelstream.tables import SourceError
-
-    return isinstance(problem, SourceError)
 
 
 @contextlib.contextmanager

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from kernelstream import KernelMonitor, papers
 from kernelstream.cli.arguments import FitArguments, PaperArguments
-from kernelstream.cli.failures import DATA, USAGE, CommandError
 from kernelstream.cli.intake import open_table, prepare_estimator, prepare_like, say_columns
 from kernelstream.cli.kinds import new_estimator, require_fitting_options
 from kernelstream.cli.learning import (
@@ -20,14 +16,14 @@ from kernelstream.cli.learning import (
     learner_for,
     resumed,
 )
-from kernelstream.cli.modelfile import Stored, lock, read, require_new, require_sense
-from kernelstream.cli.normal import MOST_BYTES, fit_monitor
+from kernelstream.cli.modelfile import SCORES, Stored, lock, read, require_new, require_sense
+from kernelstream.cli.normal import fit_monitor
 from kernelstream.cli.options import literal
 from kernelstream.cli.parsing import parse_kernel, parse_part
 from kernelstream.cli.prediction import begin_prediction, say_target
 from kernelstream.cli.terminal import Screen
 from kernelstream.cli.wording import option_of
-from kernelstream.tables import Block, Learner, Source
+from kernelstream.tables import Learner, Source
 
 
 def fit(given: FitArguments, screen: Screen) -> None:
@@ -56,7 +52,7 @@ def fit(given: FitArguments, screen: Screen) -> None:
 def begin(given: FitArguments, estimator: Any) -> tuple[Stored, Source]:
     """A model that has learned nothing, prepared for the rows of its source."""
     if given.like is not None:
-        template = read(given.like)
+        template = read(given.like, *SCORES)
         source = template.open_source(
             given.sources, given.source_options(weight_column=given.weight_column)
         )
@@ -79,28 +75,19 @@ def fit_paper(given: PaperArguments, kind: type, texts: dict[str, str], screen: 
     estimator = kind(**parameters, random_state=given.seed)
     # The trackers of Tanaka et al. have their factor β as "forgetting".
     require_sense(estimator, {**{name: option_of(name) for name in texts}, "forgetting": "--beta"})
-    has_epochs = kind is papers.KernelHebbianPCA
-    if has_epochs and (given.resume or given.checkpoint_every is not None):
-        raise CommandError(
-            USAGE, "Epochs are learned in memory: leave out --checkpoint-every and --resume."
-        )
     with lock(given.output):
         if not given.resume:
             require_new(given.output, given.force)
         stored, source = resumed(given) or begin_paper(given, estimator)
         say_columns(source, stored.estimator, screen)
-        kind_of_learner = EpochLearner if has_epochs else Learner
-        learner = kind_of_learner(stored.estimator, source, passes=1)
+        learner = Learner(stored.estimator, source, passes=1)
         identity = identity_of(given, {"command": "paper", "estimator": kind.__name__, **texts})
         learn(Job(stored, learner, source, given.output, identity, given, screen))
 
 
 def begin_paper(given: PaperArguments, estimator: Any) -> tuple[Stored, Source]:
     """The estimator of a paper, which brings its scaling and kernel, with its source."""
-    wishes = given.wishes(given.read)
-    if not estimator.can_fill:
-        wishes = replace(wishes, missing="bad")
-    source = open_table(given, schema=wishes)
+    source = open_table(given)
     prepare_estimator(estimator, source, calibrated=False)
     return Stored.of(estimator, source), source
 
@@ -110,31 +97,6 @@ def parsed(name: str, text: str) -> Any:
     if name == "kernel":
         return parse_kernel(text)
     value = literal(text)
-    if name in ("schedule", "eta") and isinstance(value, str):
+    if name == "eta" and isinstance(value, str):
         return parse_part(text, papers.SCHEDULES, name)
     return value
-
-
-class EpochLearner(Learner):
-    """Collect all rows in memory, and fit an estimator to them in epochs."""
-
-    def __init__(self, estimator: Any, source: Source, passes: int | None = None):
-        super().__init__(estimator, source, passes)
-        self.rows: list[np.ndarray] = []
-
-    def learn_block(self, block: Block, first: int) -> None:
-        """Collect a block."""
-        self.rows.append(block.X)
-        self.n_rows += len(block)
-        if sum(X.nbytes for X in self.rows) > MOST_BYTES:
-            raise CommandError(
-                DATA,
-                f"The rows must fit into memory ({MOST_BYTES >> 30} GiB) for epochs: end earlier "
-                "with --limit, or choose columns.",
-            )
-
-    def end(self) -> bool:
-        """Fit the estimator."""
-        super().end()
-        self.estimator.fit(np.concatenate(self.rows))
-        return False

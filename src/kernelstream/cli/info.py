@@ -10,14 +10,7 @@ from rich.table import Table
 
 from kernelstream.cli.arguments import InfoArguments
 from kernelstream.cli.check import column_facts, column_table
-from kernelstream.cli.modelfile import (
-    Stored,
-    holds_monitor,
-    monitor_in,
-    open_file,
-    predicts,
-    stored_in,
-)
+from kernelstream.cli.modelfile import Stored, read
 from kernelstream.cli.prediction import score_line
 from kernelstream.cli.terminal import Screen, facts_table, headed_table
 from kernelstream.estimators import KernelEstimator
@@ -29,16 +22,12 @@ from kernelstream.tables.schema import few
 def info(given: InfoArguments, screen: Screen) -> None:
     """Describe a model."""
     path = given.model
-    file = open_file(path)
-    if holds_monitor(file):
-        stored = Stored(monitor_in(file, path), release=file.release)
-    else:
-        stored = stored_in(file, path, any_kind=True, half_done=True)
+    stored = read(path, half_done=True)
     facts = facts_of(stored, path)
     shown = [facts_table(summary(facts), title=str(path))]
     if stored.schema is not None:
         shown.append(column_table(stored.schema, "Columns"))
-    if "certificate" in facts and not predicts(stored.estimator):
+    if "certificate" in facts and stored.kind != "prediction":
         rows = stored.stream.certificate.rows()
         shown += [
             component_table(facts, given.components),
@@ -67,7 +56,7 @@ def facts_of(stored: Stored, path: Path) -> dict[str, Any]:
     }
     if isinstance(estimator, KernelEstimator):
         return facts | stream_facts(stored)
-    if hasattr(estimator, "events_"):
+    if stored.kind == "monitor":
         return facts | {"rows_seen": estimator.n_samples_seen_, "events": len(estimator.events_)}
     return facts | {"rows_seen": stored.stream.n_rows}
 
@@ -112,12 +101,11 @@ def target_facts(stored: Stored) -> dict[str, Any] | None:
     target = stored.target
     if target is None:
         return None
-    judged = stored.origin["target"].get("judged")
     return {
         "name": target.name,
         "classes": target.classes if target.is_class else None,
         "words": str(target),
-        "judged": judged if isinstance(judged, dict) and "rows_judged" in judged else None,
+        "judged": stored.origin["target"].get("judged"),
     }
 
 

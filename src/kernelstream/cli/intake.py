@@ -21,24 +21,26 @@ from kernelstream.tables import Source, calibrate, prepare
 from kernelstream.tables.schema import few
 
 
-def open_table(given: CheckArguments | FitArguments | PaperArguments, **options: Any) -> Source:
+def open_table(
+    given: CheckArguments | FitArguments | PaperArguments, target: str | None = None
+) -> Source:
     """The table that options describe: its schema is inferred from a sample of all rows.
 
     Parameters
     ----------
     given : CheckArguments, FitArguments or PaperArguments
         The arguments of the command.
-    **options : dict
-        Further parameters of :func:`kernelstream.tables.open_table`, which replace those of the
-        arguments.
+    target : str, optional
+        Column that is predicted.
     """
     weight_column = getattr(given, "weight_column", None)
-    read_options = {
+    return tables.open_table(
+        given.sources,
         **given.source_options(given.columns, given.exclude, weight_column),
-        "dtype": text_settings(given.read).get("dtype", "auto"),
-        "schema": given.wishes(given.read),
-    }
-    return tables.open_table(given.sources, **{**read_options, **options})
+        dtype=text_settings(given.read).get("dtype", "auto"),
+        schema=given.wishes(given.read),
+        target=target,
+    )
 
 
 def prepare_estimator(estimator: KernelEstimator, source: Source, calibrated: bool = True) -> None:

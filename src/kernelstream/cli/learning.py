@@ -196,7 +196,7 @@ def resumed(given: Given, output: Path | None = None) -> tuple[Stored, Source] |
     path = checkpoint_path(output or given.output or Path())
     if not (given.resume and path.exists()):
         return None
-    stored = read(path, any_kind=True, half_done=True)
+    stored = read(path, half_done=True)
     if stored.progress is None:
         raise CommandError(CHANGED, f"{path} is a model, not a checkpoint.")
     if "-" in given.sources:
@@ -225,7 +225,7 @@ def is_complete(job: Job) -> bool:
         return False
     if not output.exists():
         return False
-    entries = read(output, any_kind=True).origin.get("history", [])
+    entries = read(output).origin.get("history", [])
     if entries and is_entry_of(job, entries[-1]):
         return True
     if is_update:
@@ -317,11 +317,6 @@ def described(job: Job) -> Facts:
         ("components", f"{count} with {ratio:.1%} of the variance"),
         ("best possible", f"{low:.1%} to {high:.1%} of the variance ({kind})"),
     ]
-    estimator = job.stored.estimator
-    if hasattr(estimator, "n_epochs_"):
-        facts |= {"epochs": estimator.n_epochs_, "converged": estimator.converged_}
-        words = "converged" if estimator.converged_ else "not converged"
-        lines.insert(0, ("epochs", f"{estimator.n_epochs_}, {words}"))
     return facts, lines
 
 

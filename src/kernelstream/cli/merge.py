@@ -6,7 +6,7 @@ from functools import reduce
 
 from kernelstream.cli.arguments import MergeArguments
 from kernelstream.cli.failures import DATA, USAGE, CommandError
-from kernelstream.cli.modelfile import Stored, lock, read, require_new
+from kernelstream.cli.modelfile import SCORES, Stored, lock, read, require_new
 from kernelstream.cli.terminal import Screen
 
 
@@ -17,7 +17,7 @@ def merge(given: MergeArguments, screen: Screen) -> None:
         raise CommandError(USAGE, "Name at least two models to merge.")
     with lock(output):
         require_new(output, given.force)
-        stored = [read(path) for path in models]
+        stored = [read(path, *SCORES) for path in models]
         for path, other in zip(models[1:], stored[1:], strict=True):
             if other.names != stored[0].names:
                 raise CommandError(

@@ -14,19 +14,31 @@ import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
 import kernelstream
-from kernelstream.anomaly import KernelMonitor
+from kernelstream.anomaly import KernelMonitor, KernelNovelty
 from kernelstream.cli.failures import BUSY, MODEL, USAGE, WRITE, CommandError
 from kernelstream.cli.wording import of_shell
-from kernelstream.estimators import KernelEstimator, StoredEstimator, StreamingKernelPCA
+from kernelstream.estimators import StoredEstimator, StreamingKernelPCA
 from kernelstream.serialization import ModelFile, Replacement
 from kernelstream.stream import Components, Stream
-from kernelstream.tables import Progress, Schema, Source, TableModel, Target
+from kernelstream.tables import Schema, Source, TableModel, Target
 from kernelstream.tables.addresses import same_source
 
 try:
     import fcntl
 except ModuleNotFoundError:  # Windows: no advisory locks, two writers are not noticed there
     fcntl = None  # type: ignore[assignment]
+
+
+# What can be done with a model of each kind, for commands that take others.
+USES = {
+    "kernel PCA": "use it with 'kernelstream transform {path}', or fit another kind with "
+    "'kernelstream fit --target COLUMN', 'fit --detector novelty' or 'fit --detector monitor'",
+    "detector": "use it with 'kernelstream score {path}'",
+    "prediction": "use it with 'kernelstream predict {path}'",
+    "monitor": "use it with 'kernelstream monitor {path}'; its page is written by 'kernelstream "
+    "plant report' (pip install kernelstream-plant)",
+}
+SCORES = ("kernel PCA", "detector")  # kinds that learn from rows alone, and score them
 
 
 @dataclass
@@ -43,12 +55,43 @@ class Stored:
     origin: dict[str, Any] = field(default_factory=dict)
     progress: dict[str, Any] | None = None
     release: str = field(default_factory=lambda: kernelstream.__version__)  # that wrote it
+    position: dict[str, Any] | None = None  # of a monitor in its source
 
     @classmethod
     def of(cls, estimator: Any, source: Source) -> Stored:
         """A fresh model of a source; arrays, whose columns have no types, leave it no schema."""
         names = source.names if source.named else None
         return cls(estimator, names, None if source.schema.is_nameless else source.schema)
+
+    @classmethod
+    def in_file(cls, path: Path) -> Stored:
+        """The model in a file, whatever its kind."""
+        file = ModelFile.read(path)
+        estimator, content = StoredEstimator.from_file(file, path)
+        names, schema = content.get("feature_names"), None
+        if isinstance(estimator, TableModel):
+            schema, estimator = estimator.encoder_.schema_, estimator.estimator_
+            names = schema.features
+        if not isinstance(estimator, KernelMonitor):
+            vars(estimator).pop("feature_names_in_", None)
+        names = None if names is None else tuple(map(str, names))
+        origin, progress, position = (
+            json.loads(content.get(name) or "null") for name in ("origin", "progress", "position")
+        )
+        return cls(estimator, names, schema, origin or {}, progress, file.release, position)
+
+    @property
+    def kind(self) -> str:
+        """What kind of model it is: a name of ``USES``, or of a class that no command uses."""
+        estimator = self.estimator
+        if isinstance(estimator, KernelMonitor):
+            return "monitor"
+        if isinstance(estimator, KernelNovelty):
+            return "detector"
+        if is_regressor(estimator) or is_classifier(estimator):
+            return "prediction"
+        is_kernel_pca = isinstance(estimator, StreamingKernelPCA)
+        return "kernel PCA" if is_kernel_pca else type(estimator).__name__
 
     @property
     def stream(self) -> Stream:
@@ -132,39 +175,32 @@ def require_sense(estimator: Any, options: Mapping[str, str] | None = None) -> N
         raise CommandError(USAGE, of_shell(str(problem), options)) from problem
 
 
-def read(path: Path, any_kind: bool = False, half_done: bool = False) -> Stored:
-    """Read a model file; a file that is none, or no kernel PCA, fails with the reason."""
-    return stored_in(open_file(path), path, any_kind, half_done)
+def read(path: Path, *kinds: str, half_done: bool = False) -> Stored:
+    """Read a model file.
 
-
-def open_file(path: Path) -> ModelFile:
-    """A model file, whatever it holds; a file that is none fails with the reason."""
-    with report_unreadable(path):
-        return ModelFile.read(path)
-
-
-def stored_in(
-    file: ModelFile, path: Path, any_kind: bool = False, half_done: bool = False
-) -> Stored:
-    """The model in a file; one that is no kernel PCA, or half of one, fails with the reason."""
-    if holds_monitor(file):
+    Parameters
+    ----------
+    path : Path
+        The file; one that holds no model fails with the reason.
+    *kinds : str
+        Kinds of models that the command takes; none: all.
+    half_done : bool
+        Whether a checkpoint of the first of two passes is taken.
+    """
+    if not path.exists():
+        raise CommandError(MODEL, f"There is no model {path}.")
+    try:
+        stored = Stored.in_file(path)
+    except ValueError as problem:
+        where = "" if str(path) in str(problem) else f"Cannot load {path}: "
+        raise CommandError(MODEL, f"{where}{problem}") from problem
+    except OSError as problem:
         raise CommandError(
-            MODEL, f"{path} holds a monitor: use it with 'kernelstream monitor {path}'."
-        )
-    with report_unreadable(path):
-        estimator, content = StoredEstimator.from_file(file, path)
-        origin, progress = origin_and_progress(content)
-    half_learned = estimator.is_between_passes
-    names, schema = content.get("feature_names"), None
-    if isinstance(estimator, TableModel):
-        schema, estimator = estimator.encoder_.schema_, estimator.estimator_
-        names = schema.features
-    vars(estimator).pop("feature_names_in_", None)
-    names = None if names is None else tuple(map(str, names))
-    stored = Stored(estimator, names, schema, origin, progress, file.release)
-    if not any_kind:
-        require_kernel_pca(stored, path)
-    if half_learned and not half_done:
+            MODEL, f"Cannot read the model {path}: {problem.strerror or problem}."
+        ) from problem
+    if kinds:
+        require_kind(stored, path, *kinds)
+    if stored.estimator.is_between_passes and not half_done:
         raise CommandError(
             MODEL,
             f"{path} is a checkpoint of the first of two passes, which looks for points: it has no "
@@ -173,109 +209,17 @@ def stored_in(
     return stored
 
 
-def require_kernel_pca(stored: Stored, path: Path) -> None:
-    """Fail where a model does not learn from rows alone, and say what can be done with it."""
-    if predicts(stored.estimator):  # built on kernel PCA, but learns nothing without targets
-        raise CommandError(
-            MODEL, f"{path} predicts a target: use it with 'kernelstream predict {path}'."
-        )
-    if not isinstance(stored.estimator, KernelEstimator):
-        raise CommandError(
-            MODEL,
-            f"{path} holds a {type(stored.estimator).__name__}, which this command does not know: "
-            "use it in Python, with kernelstream.load.",
-        )
-
-
-def read_kernel_pca(path: Path) -> Stored:
-    """Read the file of a kernel PCA; that of a detector fails with the reason."""
-    return require_components(read(path), path)
-
-
-def require_components(stored: Stored, path: Path) -> Stored:
-    """The model, unless it is a detector, whose components are not for scores."""
-    if not isinstance(stored.estimator, StreamingKernelPCA):
-        raise CommandError(
-            MODEL, f"{path} holds a detector: use it with 'kernelstream score {path}'."
-        )
-    return stored
-
-
-def predicts(estimator: Any) -> bool:
-    """Whether a model predicts a target."""
-    return is_regressor(estimator) or is_classifier(estimator)
-
-
-def origin_and_progress(
-    content: dict[str, Any],
-) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """What a model was learned from, and how far the run had come that left a checkpoint."""
-    try:
-        origin = json.loads(content.get("origin") or "{}")
-        progress = json.loads(content.get("progress") or "null")
-        for entry in origin.get("history", ()):
-            _ = ", ".join(entry["sources"]), entry["rows"] + entry["bad_rows"]
-        if "target" in origin:
-            Target.from_facts(origin["target"]["column"])
-            _ = 0.0 <= origin["target"]["hold_back"] < 1.0
-        if progress is not None:
-            Progress(**progress["place"])
-            _ = dict(progress["identity"]), list(progress["files"])
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as problem:
-        raise ValueError(
-            "the file has an origin or a checkpoint that no release has written."
-        ) from problem
-    return origin, progress
-
-
-def holds_monitor(file: ModelFile) -> bool:
-    """Whether a model file holds a KernelMonitor."""
-    return bool(file.tree.get("estimator") == "KernelMonitor")
+def require_kind(stored: Stored, path: Path, *kinds: str) -> None:
+    """Fail where a model is of another kind, and say what can be done with it."""
+    if stored.kind not in kinds:
+        use = USES.get(stored.kind, "use it in Python, with kernelstream.load")
+        raise CommandError(MODEL, f"{path} holds a {stored.kind}: {use.format(path=path)}.")
 
 
 def read_monitor(path: Path) -> KernelMonitor:
     """Read the file of a monitor; one that holds no monitor fails with the reason."""
-    file = open_file(path)
-    if not holds_monitor(file):
-        raise CommandError(
-            MODEL, f"{path} holds no monitor: make one with 'kernelstream fit --detector monitor'."
-        )
-    return monitor_in(file, path)
-
-
-def monitor_in(file: ModelFile, path: Path) -> KernelMonitor:
-    """The monitor in a file that holds one; a damaged one fails with the reason."""
-    with report_unreadable(path):
-        return StoredEstimator.from_file(file, path)[0]
-
-
-def save_monitor(monitor: KernelMonitor, path: Path, position: dict[str, Any] | None) -> None:
-    """Write a monitor, with the place that it has come to in its source where there is one."""
-    extra = {} if position is None else {"position": json.dumps(position, sort_keys=True)}
-    write(monitor, path, extra)
-
-
-def position_in(file: ModelFile, path: Path) -> dict[str, Any] | None:
-    """The place in its source that the monitor in a file has come to."""
-    with report_unreadable(path):
-        text = StoredEstimator.from_file(file, path)[1].get("position")
-        return None if text is None else dict(json.loads(text))
-
-
-@contextlib.contextmanager
-def report_unreadable(path: Path) -> Iterator[None]:
-    """A file that is no model, or cannot be read, as a failure of the command."""
-    if not path.exists():
-        raise CommandError(MODEL, f"There is no model {path}.")
-    try:
-        yield
-    except ValueError as problem:
-        where = "" if str(path) in str(problem) else f"Cannot load {path}: "
-        raise CommandError(MODEL, f"{where}{problem}") from problem
-    except OSError as problem:
-        raise CommandError(
-            MODEL, f"Cannot read the model {path}: {problem.strerror or problem}."
-        ) from problem
+    monitor: KernelMonitor = read(path, "monitor").estimator
+    return monitor
 
 
 def history(sources: list[str], rows: int, bad: int, **more: Any) -> dict[str, Any]:

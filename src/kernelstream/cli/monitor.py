@@ -22,22 +22,12 @@ from kernelstream.cli import options as opt
 from kernelstream.cli.arguments import MonitorArguments, RowOptions
 from kernelstream.cli.failures import (
     DATA,
-    MODEL,
     USAGE,
     CommandError,
     leave_closed_pipe,
     terminable,
 )
-from kernelstream.cli.modelfile import (
-    Stored,
-    holds_monitor,
-    lock,
-    monitor_in,
-    open_file,
-    position_in,
-    save_monitor,
-    stored_in,
-)
+from kernelstream.cli.modelfile import Stored, lock, read, write
 from kernelstream.cli.terminal import Screen, finite, plain
 from kernelstream.cli.transform import largest_contributions
 from kernelstream.tables import Feed, LiveRow, LiveRows, is_address
@@ -123,16 +113,9 @@ def open_scorer(
     path: Path, learn: bool, top: int
 ) -> tuple[MonitorScorer | DetectorScorer, dict[str, Any] | None]:
     """The scorer of a model file, and the position saved with it."""
-    file = open_file(path)
-    if holds_monitor(file):
-        return MonitorScorer(monitor_in(file, path), learn, top), position_in(file, path)
-    stored = stored_in(file, path)
-    if not isinstance(stored.estimator, KernelNovelty):
-        raise CommandError(
-            MODEL,
-            f"{path} holds neither a monitor nor a detector: fit one to rows of normal operation "
-            "with 'kernelstream fit --detector monitor', or '--detector novelty'.",
-        )
+    stored = read(path, "monitor", "detector")
+    if stored.kind == "monitor":
+        return MonitorScorer(stored.estimator, learn, top), stored.position
     return DetectorScorer(stored, learn, top), None
 
 
@@ -177,7 +160,8 @@ class MonitorScorer(RowScorer):
 
     def save(self, path: Path, position: dict[str, Any] | None) -> None:
         """Write the monitor with its adaptive state."""
-        save_monitor(self.monitor, path, position)
+        extra = {} if position is None else {"position": json.dumps(position, sort_keys=True)}
+        write(self.monitor, path, extra)
 
 
 class DetectorScorer(RowScorer):
@@ -290,8 +274,6 @@ class MonitorLoop:
         if isinstance(line, str):
             where = "standard input" if isinstance(self.feed, PipeFeed) else "the source"
             self.problem = f"{where}, row {self.number}: {line}"
-            if self.options.on_bad_rows == "error":
-                raise CommandError(DATA, self.problem)
             self.scorer.refuse(line)
             line = {"error": line}
         else:

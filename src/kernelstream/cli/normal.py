@@ -75,14 +75,14 @@ class NormalRows(NamedTuple):
 def read_normal(source: Source, output: Path, rejects: Path | None) -> NormalRows:
     """Rows of normal operation, which a monitor learns in memory."""
     require_apart([output, rejects], [file.path for file in source.files])
-    blocks, keys, n_bad, size = [np.empty((0, len(source.names)))], list[Any](), 0, 0
+    blocks, keys, size = [np.empty((0, len(source.names)))], list[Any](), 0
     listing = Rejects(rejects, 0)
     for block in source.ahead():
         listing.add(block.bad)
         rows, more_keys = in_order(block)
         blocks.append(rows)
         keys += more_keys
-        n_bad, size = n_bad + len(block.bad), size + blocks[-1].nbytes
+        size += rows.nbytes
         if size > MOST_BYTES:
             raise CommandError(
                 DATA,
@@ -90,7 +90,7 @@ def read_normal(source: Source, output: Path, rejects: Path | None) -> NormalRow
                 "with --limit, or choose columns.",
             )
     listing.close()
-    return NormalRows(np.concatenate(blocks), keys, n_bad)
+    return NormalRows(np.concatenate(blocks), keys, listing.n_rows)
 
 
 def in_order(block: Block) -> tuple[np.ndarray, list[Any]]:

@@ -283,9 +283,9 @@ def literal(text: str) -> Any:
         return text
 
 
-def components(text: str | None) -> int | float | str | None:
+def components(text: str) -> int | float | str | None:
     """A number of components, a fraction of the variance below 1, ``all``, or ``auto``."""
-    value = None if text in (None, "all") else literal(str(text))
+    value = None if text == "all" else literal(text)
     if value is None or value == "auto" or isinstance(value, int | float):
         return value
     raise CommandError(

@@ -15,10 +15,6 @@ from kernelstream.cli.wording import option_of
 
 # Estimators in ``kernelstream.papers``, and the papers.
 PAPERS = {
-    "kha": (
-        "KernelHebbianPCA",
-        "Kim, Franz and Schölkopf 2003: the kernel Hebbian algorithm, with epochs in memory.",
-    ),
     "online": (
         "OnlineKernelPCA",
         "Honeine 2012: online kernel PCA with a reduced-order model.",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import inspect
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kernelstream import kernels
@@ -10,7 +12,7 @@ from kernelstream.cli import options as opt
 from kernelstream.cli.failures import USAGE, CommandError
 
 
-def parse_part(text: str, names: dict[str, type], what: str) -> Any:
+def parse_part(text: str, names: Mapping[str, Callable[..., Any]], what: str) -> Any:
     """A part by name, with parameters in parentheses: ``distance(nu=0.1, max_points=500)``.
 
     Examples
@@ -21,30 +23,15 @@ def parse_part(text: str, names: dict[str, type], what: str) -> Any:
     >>> parse_part("300", landmarks.NAMES, "basis")
     300
     """
-    number = opt.literal(text)
-    if type(number) is int:
-        return number
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
-        call = tree if isinstance(tree, ast.Call) else None
-        name = (call.func if call else tree).id  # type: ignore[attr-defined]
-        values = [ast.literal_eval(value) for value in call.args] if call else []
-        given = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords} if call else {}
-    except (SyntaxError, ValueError, AttributeError) as problem:
+        part = value_of(ast.parse(text.strip(), mode="eval").body, names, what)
+        if isinstance(part, int) or hasattr(part, "get_params"):
+            return part
+        raise ValueError(f"{text} is no part.")
+    except (SyntaxError, ValueError, TypeError) as problem:
         number = "a whole number, " if what == "basis" else ""
         raise CommandError(
             USAGE, f"--{what} {text!r}: write {number}a name, or a name with name(parameter=value)."
-        ) from problem
-    if name not in names:
-        raise CommandError(
-            USAGE, f"--{what} must be one of {', '.join(sorted(names))}; got {name!r}."
-        )
-    try:
-        return names[name](*values, **given)
-    except TypeError as problem:
-        known = ", ".join(names[name]().get_params(deep=False)) or "none"
-        raise CommandError(
-            USAGE, f"--{what} {text!r}: the parameters of {name} are {known}."
         ) from problem
 
 
@@ -57,35 +44,37 @@ def parse_kernel(text: str) -> kernels.Kernel:
     Product(left=On(columns=['a', 'b'], kernel=RBF(gamma=0.1)),
             right=On(columns=['colour'], kernel=Categorical()))
     """
-    try:
-        tree = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError):
-        return parse_part(text, kernels.NAMES, "kernel")  # says what is wrong
-    kernel = _kernel(tree)
-    if isinstance(kernel, int | float):
+    kernel = parse_part(text, {**kernels.NAMES, "on": on}, "kernel")
+    if not isinstance(kernel, kernels.Kernel):
         raise CommandError(USAGE, f"--kernel {text!r} is no kernel: write rbf, or rbf + linear.")
     return kernel
 
 
-def _kernel(tree: ast.expr) -> Any:
+def on(columns: str | int | list[Any], kernel: kernels.Kernel) -> kernels.On:
+    """A kernel of some columns, which are names separated by commas, or numbers."""
+    if isinstance(columns, str):
+        columns = opt.column_list(columns) or []
+    return kernels.On([columns] if isinstance(columns, int) else columns, kernel)
+
+
+def value_of(tree: ast.expr, names: Mapping[str, Callable[..., Any]], what: str) -> Any:
+    """The part or the literal that an expression is; parts may be added and multiplied."""
     if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Add | ast.Mult):
-        left, right = _factor(tree.left), _factor(tree.right)
+        left, right = value_of(tree.left, names, what), value_of(tree.right, names, what)
         return left + right if isinstance(tree.op, ast.Add) else left * right
-    call = tree if isinstance(tree, ast.Call) else None
-    if call is not None and isinstance(call.func, ast.Name) and call.func.id == "on":
-        try:
-            columns, kernel = call.args
-            names = ast.literal_eval(columns)
-        except ValueError as problem:
-            raise CommandError(
-                USAGE, "--kernel: write on('a,b', rbf), with names or numbers of columns."
-            ) from problem
-        if isinstance(names, str):
-            names = opt.column_list(names)
-        return kernels.On([names] if isinstance(names, int) else names, _kernel(kernel))
-    return parse_part(ast.unparse(tree), kernels.NAMES, "kernel")
-
-
-def _factor(tree: ast.expr) -> Any:
-    number = isinstance(tree, ast.Constant) and isinstance(tree.value, int | float)
-    return tree.value if number else _kernel(tree)  # type: ignore[attr-defined]
+    function = tree.func if isinstance(tree, ast.Call) else tree
+    if not isinstance(function, ast.Name):
+        return ast.literal_eval(tree)
+    name = function.id
+    if name not in names:
+        raise CommandError(
+            USAGE, f"--{what} must be one of {', '.join(sorted(names))}; got {name!r}."
+        )
+    positional, named = (tree.args, tree.keywords) if isinstance(tree, ast.Call) else ([], [])
+    values = [value_of(value, names, what) for value in positional]
+    parameters = {str(each.arg): value_of(each.value, names, what) for each in named}
+    try:
+        return names[name](*values, **parameters)
+    except TypeError as problem:
+        known = ", ".join(inspect.signature(names[name]).parameters) or "none"
+        raise CommandError(USAGE, f"--{what}: the parameters of {name} are {known}.") from problem

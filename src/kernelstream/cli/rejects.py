@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
 
 from kernelstream.cli.failures import CHANGED, CommandError
-from kernelstream.serialization import Replacement
 from kernelstream.tables import BadRow
 
 
@@ -26,21 +23,18 @@ class Rejects:
     """
 
     def __init__(self, path: Path | None, n_lines: int):
-        self.path = path
+        self.path, self.n_rows = path, n_lines
         if path is None:
             return
-        if not Replacement.is_possible(path):
-            if n_lines:  # a pipe or a device takes nothing back
-                raise CommandError(CHANGED, f"{path} cannot be cut back to the checkpoint.")
-            self.file: BinaryIO = Replacement(path).file
-            return
         size = size_of_lines(path, n_lines)
-        path.touch()
-        os.truncate(path, size)
-        self.file = open(path, "ab")  # noqa: SIM115 (closed at the end of the run)
+        self.file = open(path, "r+b" if size else "wb")  # noqa: SIM115 (closed after the run)
+        if size:
+            self.file.truncate(size)
+            self.file.seek(size)
 
     def add(self, bad: tuple[BadRow, ...]) -> None:
-        """List rows."""
+        """Count rows, and list them."""
+        self.n_rows += len(bad)
         if self.path is None:
             return
         for row in bad:
@@ -55,10 +49,8 @@ class Rejects:
 
 def size_of_lines(path: Path, n_lines: int) -> int:
     """Bytes of the first lines of a file."""
-    if not n_lines:
-        return 0
     sizes = []
-    if path.exists():
+    if n_lines and path.is_file():  # a pipe or a device takes nothing back
         with path.open("rb") as file:
             sizes = [len(line) for line in islice(file, n_lines) if line.endswith(b"\n")]
     if len(sizes) < n_lines:

@@ -13,14 +13,7 @@ import numpy as np
 from kernelstream.cli.arguments import ReportArguments
 from kernelstream.cli.failures import USAGE, CommandError
 from kernelstream.cli.info import history_rows
-from kernelstream.cli.modelfile import (
-    holds_monitor,
-    open_file,
-    require_apart,
-    require_components,
-    require_writable,
-    stored_in,
-)
+from kernelstream.cli.modelfile import read, require_apart, require_writable
 from kernelstream.cli.terminal import RowProgress, Screen
 from kernelstream.serialization import Replacement
 from kernelstream.tables import Source
@@ -32,20 +25,13 @@ def report(given: ReportArguments, screen: Screen) -> None:
     shape = height_and_width(given.image_shape)
     require_writable(output)
     require_apart([output], [model])
-    file = open_file(model)
-    if holds_monitor(file):
-        raise CommandError(
-            USAGE,
-            f"{model} holds a monitor: its report is made by 'kernelstream plant report' "
-            "(pip install kernelstream-plant).",
-        )
+    stored = read(model, "kernel PCA")
     try:
         from kernelstream.cli.report import html, observe
     except ModuleNotFoundError as problem:
         raise CommandError(
             1, f"The report needs {problem.name}: pip install 'kernelstream[report]'"
         ) from problem
-    stored = require_components(stored_in(file, model), model)
     observed = None
     if given.sources:
         read_options = given.source_options(keep=given.color)

@@ -12,7 +12,6 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
@@ -26,10 +25,6 @@ from kernelstream.tables.files import FORMATS
 def format_of(path: Path | None, to: str | None) -> str:
     """The format to write: as asked, by the name, or NDJSON on the standard output."""
     suffix = "" if path is None else path.suffix.lower()
-    if suffix in (".gz", ".bz2", ".xz", ".zst", ".lz4"):
-        raise CommandError(
-            USAGE, f"{path}: outputs are not compressed; write Parquet, or pipe --to csv to gzip."
-        )
     format = to or ("ndjson" if path is None else FORMATS.get(suffix))
     if format is None:
         raise CommandError(
@@ -42,13 +37,6 @@ def format_of(path: Path | None, to: str | None) -> str:
             USAGE, f"{format} cannot go to the standard output: name a file with -o."
         )
     return format
-
-
-def wants_quotes(column: pa.Array) -> bool:
-    """Whether a column of text has a cell that CSV must quote."""
-    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
-        return False
-    return bool(pc.any(pc.match_substring_regex(column, '[,"\\r\\n]')).as_py())
 
 
 class Writer:
@@ -104,11 +92,8 @@ class Writer:
             csv.writer(names, lineterminator="\n").writerow(batch.schema.names)
             self.file.write(names.getvalue().encode())
             self.begun = True
-        # Arrow quotes either all text or none: none as long as nothing in it asks for quotes.
-        style = "needed" if any(map(wants_quotes, batch.columns)) else "none"
         text = io.BytesIO()
-        options = pyarrow.csv.WriteOptions(include_header=False, quoting_style=style)
-        pyarrow.csv.write_csv(batch, text, options)
+        pyarrow.csv.write_csv(batch, text, pyarrow.csv.WriteOptions(include_header=False))
         self.file.write(text.getvalue())
 
     def _write_parquet(self, batch: pa.RecordBatch) -> None:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from kernelstream.anomaly import KernelNovelty
-from kernelstream.cli import options as opt
 from kernelstream.cli.arguments import (
     PredictArguments,
     QueryArguments,
     ScoreArguments,
     TransformArguments,
 )
-from kernelstream.cli.failures import DATA, MODEL, USAGE, CommandError, terminable
-from kernelstream.cli.modelfile import Stored, predicts, read, read_kernel_pca, require_apart
+from kernelstream.cli.failures import DATA, CommandError, terminable
+from kernelstream.cli.modelfile import SCORES, Stored, read, require_apart
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.tables import Writer, format_of
 from kernelstream.cli.terminal import RowProgress, Screen
@@ -28,7 +26,7 @@ Columns = dict[str, Any]
 
 def transform(given: TransformArguments, screen: Screen) -> None:
     """Write the scores of rows, or denoised rows."""
-    apply(given, denoised if given.denoise else scores, screen, read_kernel_pca)
+    apply(given, denoised if given.denoise else scores, screen, "kernel PCA")
 
 
 def scores(stored: Stored, X: np.ndarray) -> Columns:
@@ -56,7 +54,7 @@ def score(given: ScoreArguments, screen: Screen) -> None:
             columns["causes"] = contributing_columns(stored, X, columns["novel"] == 1)
         return columns
 
-    apply(given, statistics, screen)
+    apply(given, statistics, screen, *SCORES)
 
 
 def errors_and_t2(stored: Stored, X: np.ndarray) -> Columns:
@@ -105,7 +103,7 @@ def largest_contributions(stored: Stored, X: np.ndarray, top: int) -> list[list[
 
 def predict(given: PredictArguments, screen: Screen) -> None:
     """Write the predicted targets of rows."""
-    apply(given, predictions, screen, read_predictor)
+    apply(given, predictions, screen, "prediction")
 
 
 def predictions(stored: Stored, X: np.ndarray) -> Columns:
@@ -117,36 +115,21 @@ def predictions(stored: Stored, X: np.ndarray) -> Columns:
     return {f"{name}_predicted": predicted}
 
 
-def read_predictor(path: Path) -> Stored:
-    """A model that predicts; another one fails, and says what to do."""
-    stored = read(path, any_kind=True)
-    if not predicts(stored.estimator):
-        raise CommandError(
-            MODEL,
-            f"{path} has no target to predict: fit one with 'kernelstream fit --target COLUMN'.",
-        )
-    return stored
-
-
 def apply(
     given: QueryArguments,
     compute: Callable[[Stored, np.ndarray], Columns],
     screen: Screen,
-    open_model: Callable[[Path], Stored] = read,
+    *kinds: str,
 ) -> None:
-    """Read blocks, compute columns, write them with those that are kept."""
+    """Read blocks, compute columns, write them with those that are kept; ``kinds`` of models."""
     output, format = given.output, format_of(given.output, given.to)
     read_options = given.source_options(given.columns, keep=given.keep)
-    stored = open_model(given.model)
-    if given.components is not None:
-        use_components(stored, given.components)
+    stored = read(given.model, *kinds)
     source = stored.open_source(given.sources, read_options)
     require_apart([output, given.rejects], [given.model, *(file.path for file in source.files)])
-    n_invalid = 0
     listing = Rejects(given.rejects, 0)
     with terminable(), Writer(output, format) as writer, RowProgress(screen, source, "rows") as bar:
         for block in source.ahead():
-            n_invalid += len(block.bad)
             listing.add(block.bad)
             if len(block):
                 writer.write(join_columns(block.carried, compute(stored, block.X)))
@@ -155,22 +138,13 @@ def apply(
             raise CommandError(DATA, "The source holds no good row.")
     listing.close()
     source.close()
+    n_invalid = listing.n_rows
     facts = {"rows": writer.rows, "bad_rows": n_invalid, "output": str(output) if output else None}
     skipped = f", {n_invalid:,} bad rows passed over" if n_invalid else ""
     if output is not None:
         screen.result(facts, f"{writer.rows:,} rows{skipped} → {output}", output=output)
     elif n_invalid:
         screen.say(f"{n_invalid:,} bad rows passed over.")
-
-
-def use_components(stored: Stored, text: str) -> None:
-    """Let a model use fewer components than it was fitted with, or more."""
-    if isinstance(stored.estimator, KernelNovelty):
-        raise CommandError(USAGE, "A detector scores with the components that it was fitted with.")
-    try:
-        stored.estimator.set_params(n_components=opt.components(text))
-    except ValueError as problem:
-        raise CommandError(USAGE, f"--components {text}: {problem}") from problem
 
 
 def join_columns(carried: pa.RecordBatch, computed: Columns) -> pa.RecordBatch:

@@ -6,7 +6,14 @@ import hashlib
 
 from kernelstream.cli.arguments import UpdateArguments
 from kernelstream.cli.learning import Job, identity_of, learn, learner_for, open_source, resumed
-from kernelstream.cli.modelfile import lock, read, require_apart, require_kernel_pca, require_new
+from kernelstream.cli.modelfile import (
+    SCORES,
+    lock,
+    read,
+    require_apart,
+    require_kind,
+    require_new,
+)
 from kernelstream.cli.terminal import Screen
 
 
@@ -16,9 +23,9 @@ def update(given: UpdateArguments, screen: Screen) -> None:
     with lock(output):
         if output != model and not given.resume:
             require_new(output, given.force)
-        stored = read(model, any_kind=True)
+        stored = read(model)
         if stored.target is None:
-            require_kernel_pca(stored, model)
+            require_kind(stored, model, *SCORES)
         require_apart([given.rejects], [model])
         stored, source = resumed(given, output) or (stored, open_source(stored, given))
         digest = hashlib.sha256(model.read_bytes()).hexdigest()

@@ -19,11 +19,9 @@ from kernelstream.plot.monitor import (
     control_charts,
     monitor_charts,
 )
-from kernelstream.plot.streams import LearningCurve, follow, learning_curve
 
 __all__ = [
     "ControlChart",
-    "LearningCurve",
     "basis",
     "component_curves",
     "contours",
@@ -31,8 +29,6 @@ __all__ = [
     "contribution_map",
     "control_charts",
     "embedding",
-    "follow",
-    "learning_curve",
     "monitor_charts",
     "row_causes",
     "scree",

@@ -154,8 +154,6 @@ def contours(
     *,
     component: int = 0,
     ax: Any = None,
-    resolution: int = 120,
-    levels: int = 12,
 ) -> Any:
     """Lines of equal score of one component, for rows in the plane.
 
@@ -168,7 +166,6 @@ def contours(
     component : int
         Which, from 0.
     ax : matplotlib Axes, optional
-    resolution, levels : int
 
     Returns
     -------
@@ -194,15 +191,12 @@ def contours(
     rows = _points(model) if X is None else np.asarray(X)
     low, high = rows.min(axis=0), rows.max(axis=0)
     margin = 0.08 * np.where(high > low, high - low, 1.0)
-    a = np.linspace(low[0] - margin[0], high[0] + margin[0], resolution)
-    b = np.linspace(low[1] - margin[1], high[1] + margin[1], resolution)
+    a, b = np.linspace(low - margin, high + margin, 120, axis=1)
     grid = np.stack(np.meshgrid(a, b), axis=-1).reshape(-1, 2).astype(rows.dtype)
-    scores = to_host(without_names(model).transform(grid))[:, component].reshape(
-        resolution, resolution
-    )
+    scores = to_host(without_names(model).transform(grid))[:, component].reshape(120, 120)
     largest = float(np.abs(scores).max()) or 1.0
-    ax.contourf(a, b, scores, levels, cmap="RdBu_r", alpha=0.55, vmin=-largest, vmax=largest)
-    ax.contour(a, b, scores, levels, colors=INK, linewidths=0.5)
+    ax.contourf(a, b, scores, 12, cmap="RdBu_r", alpha=0.55, vmin=-largest, vmax=largest)
+    ax.contour(a, b, scores, 12, colors=INK, linewidths=0.5)
     ax.scatter(*rows.T, s=6 if X is not None else 16, color=INK, alpha=0.5, linewidths=0)
     names = getattr(model, "feature_names_in_", ("first feature", "second feature"))
     return set_labels(ax, f"component {component + 1}", xlabel=str(names[0]), ylabel=str(names[1]))

@@ -7,7 +7,7 @@ import pytest
 
 from kernelstream import StreamingKernelPCA
 from kernelstream.cli.report import observe
-from kernelstream.cli.report.observe import BINS, SAMPLE_ROWS
+from kernelstream.cli.report.observe import SAMPLE_ROWS
 
 
 @pytest.mark.parametrize("cut", [1, 97, 3000])
@@ -20,9 +20,10 @@ def test_observing_does_not_depend_on_the_cutting(
     assert np.array_equal(seen.rows, X[seen.numbers - 1])
     assert seen.labels == (seen.numbers - 1).tolist()
     errors = model.reconstruction_error(X)
-    assert len(seen.mean_error) <= BINS and seen.bin_rows == 8
-    assert np.allclose(seen.mean_error, errors.reshape(-1, 8).mean(axis=1))
-    assert np.allclose(seen.largest_error, errors.reshape(-1, 8).max(axis=1))
+    assert np.allclose(seen.errors, errors[seen.numbers - 1])
+    numbers, largest, rows = zip(*seen.largest, strict=True)
+    assert np.allclose(largest, np.sort(errors)[:-11:-1])
+    assert np.array_equal(rows, X[np.array(numbers) - 1])
 
 
 def test_the_sample_does_not_know_how_the_rows_were_drawn(model: StreamingKernelPCA) -> None:

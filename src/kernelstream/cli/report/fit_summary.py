@@ -106,7 +106,7 @@ def summarize_fit(
         headline = "Nothing to compare: no rows were given."
         return FitSummary("unknown", headline, remarks, limit)
     these = observed.rows[evenly_spaced(len(observed.rows), COMPARED)].astype(float)
-    above = float(np.mean(np.asarray(model.reconstruction_error(these)) > limit))
+    above = float(np.mean(observed.errors > limit))
     level, fits = "bad", "does not fit these rows"
     if above <= 0.03:  # three times the fraction of the rows learned
         level, fits = "good", "fits these rows"

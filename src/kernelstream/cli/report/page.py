@@ -11,14 +11,13 @@ from typing import Any
 
 import jinja2
 import numpy as np
-from markupsafe import Markup
 
 from kernelstream.arrays import to_host
 from kernelstream.cli.report import pictures
-from kernelstream.cli.report.fit_summary import FitSummary, summarize_fit
+from kernelstream.cli.report.fit_summary import summarize_fit
 from kernelstream.cli.report.observe import Observed, observe
 from kernelstream.estimators import StreamingKernelPCA
-from kernelstream.plot.drawing import is_ink, short_numbers, without_names
+from kernelstream.plot.drawing import short_numbers, without_names
 from kernelstream.tables import TableModel
 from kernelstream.tables.schema import few
 
@@ -84,9 +83,9 @@ def html(
         )
     fit = summarize_fit(model, observed, called)
     if image_shape is None:
-        sections = column_sections(model, observed, fit, called)
+        sections = column_sections(model, observed, called)
     else:
-        sections = image_sections(model, observed, fit, called, image_shape)
+        sections = image_sections(model, observed, image_shape)
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("kernelstream.cli.report"),
         autoescape=True,
@@ -104,7 +103,7 @@ def html(
         embedding=pictures.embedding(model, observed),
         errors=None if observed is None else pictures.errors(observed, fit.limit),
         parameters=parameters(model, names, history),
-        **headline(model),
+        facts=headline(model),
         **sections,
     )
 
@@ -122,36 +121,32 @@ def plain_rows(
     return without_names(model), rows, names
 
 
-def headline(model: StreamingKernelPCA) -> dict[str, Any]:
+def headline(model: StreamingKernelPCA) -> list[tuple[str, str]]:
     """The numbers that a person wants first."""
-    explained = f"{float(model.explained_variance_ratio_.sum()):.1%}"
-    n_points = f"{len(getattr(model, 'basis_points_', ())):,}"
     low, high = model.certificate_.best_explained_variance_ratio_interval
     best = " – ".join(dict.fromkeys((f"{low:.1%}", f"{high:.1%}")))
-    facts = [
+    return [
         ("rows learned", f"{model.n_samples_seen_:,}"),
         ("features", f"{model.n_features_in_:,}"),
-        ("basis points", n_points),
+        ("basis points", f"{len(getattr(model, 'basis_points_', ())):,}"),
         ("components", f"{model.n_components_:,}"),
-        ("variance explained", explained),
+        ("variance explained", f"{float(model.explained_variance_ratio_.sum()):.1%}"),
         (
             f"best possible, {model.certificate_.bounds.kind}",
             "–" if (low, high) == (0.0, 1.0) else best,
         ),
     ]
-    kernel = short_numbers(str(model.kernel_))
-    return {"facts": facts, "n_points": n_points, "explained": explained, "kernel": kernel}
 
 
 def column_sections(
-    model: StreamingKernelPCA, observed: Observed | None, fit: FitSummary, names: Sequence[str]
+    model: StreamingKernelPCA, observed: Observed | None, names: Sequence[str]
 ) -> dict[str, Any]:
-    """Columns of the first components, rows with the largest error, and changed columns."""
+    """Columns of the first components, and rows with the largest error."""
     components, rows = [], []
     if model.stream_.kept_rows() is not None:
         components = model.explain_components(feature_names=names)[:EXPLAINED]
         if observed is not None:
-            numbers, strange = zip(*observed.strangest, strict=True)
+            numbers, _, strange = zip(*observed.largest, strict=True)
             explanations = model.explain(np.stack(strange).astype(float), feature_names=names)
             rows = list(zip(numbers, explanations, strict=True))
     return {
@@ -159,38 +154,17 @@ def column_sections(
         "components": components,
         "curves": pictures.curves(components),
         "rows": rows,
-        "histograms": pictures.histograms(fit.columns[:12]) if fit.columns else None,
     }
 
 
 def image_sections(
-    model: StreamingKernelPCA,
-    observed: Observed | None,
-    fit: FitSummary,
-    names: Sequence[str],
-    shape: tuple[int, int],
+    model: StreamingKernelPCA, observed: Observed | None, shape: tuple[int, int]
 ) -> dict[str, Any]:
-    """Images of landmarks, along components, with the largest error, and mean images."""
-    kept = model.stream_.kept_rows()
-    known = observed.rows if kept is None and observed is not None else kept
-    cmap = "gray_r" if known is not None and is_ink(known) else "gray"  # one for all pictures
-    strangest: Markup | None = None
-    means: Markup | None = None
-    if observed is not None:
-        numbers, strange = zip(*observed.strangest, strict=True)
-        titles = [f"{number:,}" for number in numbers]
-        alt = "Images with the largest error"
-        strangest = pictures.images(np.stack(strange), titles, shape, cmap, alt)
-    if fit.columns:
-        rows = pictures.means(fit.columns, names)
-        titles = ["learned", "these images", f"difference, up to {rows[2].max():.2g}"]
-        means = pictures.images(rows, titles, shape, cmap, "Mean images")
+    """Images of landmarks, and those with the largest error."""
     return {
         "sections": "images.html",
-        "landmarks": pictures.landmarks(model, shape, cmap),
-        "components": pictures.along_components(model, EXPLAINED, shape, cmap),
-        "strangest": strangest,
-        "means": means,
+        "landmarks": pictures.landmarks(model, shape),
+        "largest_errors": None if observed is None else pictures.largest_errors(observed, shape),
     }
 
 

@@ -13,14 +13,10 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from kernelstream import plot
-from kernelstream.arrays import evenly_spaced
-from kernelstream.cli.report.fit_summary import ColumnComparison
 from kernelstream.cli.report.observe import Observed
 from kernelstream.estimators import StreamingKernelPCA
-from kernelstream.plot.drawing import ACCENT, MOST_KINDS, QUIET, set_labels, show_image
+from kernelstream.plot.drawing import ACCENT, MOST_KINDS, QUIET, is_ink, set_labels, show_image
 from kernelstream.plot.explanations import draw_curves
-
-ALONG = 12  # images along a component
 
 
 def picture(
@@ -58,23 +54,17 @@ def scree(model: StreamingKernelPCA) -> Markup:
     return picture(lambda ax: plot.scree(model, ax=ax), "Variance of the components")
 
 
-def embedding(model: StreamingKernelPCA, observed: Observed | None) -> list[Markup]:
-    """Rows on components 1 and 2, and on 1 and 3; without rows, the landmarks."""
+def embedding(model: StreamingKernelPCA, observed: Observed | None) -> Markup | None:
+    """Rows on components 1 and 2; without rows, the landmarks."""
     if model.n_components_ < 2:
-        return []
+        return None
     if observed is None:
-        return [picture(lambda ax: plot.basis(model, ax=ax), "Points of the basis")]
+        return picture(lambda ax: plot.basis(model, ax=ax), "Points of the basis")
     color = None if observed.labels is None else colors_of(observed.labels)
-
-    def rows_on(second: int) -> Markup:
-        return picture(
-            lambda ax: plot.embedding(
-                model, observed.rows, color=color, components=(0, second), ax=ax
-            ),
-            f"Rows on components 1 and {second + 1}",
-        )
-
-    return [rows_on(second) for second in range(1, min(model.n_components_, 3))]
+    return picture(
+        lambda ax: plot.embedding(model, observed.rows, color=color, ax=ax),
+        "Rows on components 1 and 2",
+    )
 
 
 def colors_of(labels: Sequence[Any]) -> np.ndarray:
@@ -92,13 +82,12 @@ def colors_of(labels: Sequence[Any]) -> np.ndarray:
 
 
 def errors(observed: Observed, limit: float | None) -> Markup:
-    """Mean and largest error of consecutive rows, and the limit for single rows."""
+    """The errors of the sample and the largest of all over time, and the limit for a row."""
+    numbers, largest, _ = zip(*observed.largest, strict=True)
 
     def draw(ax: Any) -> None:
-        n_bins = len(observed.mean_error)
-        last = np.minimum(np.arange(1, n_bins + 1) * observed.bin_rows, observed.n_rows)
-        ax.plot(last, observed.largest_error, color=QUIET, lw=0.8, label="largest")
-        ax.plot(last, observed.mean_error, color=ACCENT, lw=1.4, label="mean")
+        ax.plot(observed.numbers, observed.errors, ".", color=QUIET, ms=2.5, label="row")
+        ax.plot(numbers, largest, ".", color=ACCENT, ms=5, label="largest errors")
         if limit is not None:
             ax.axhline(limit, color=QUIET, ls="--", label="limit of a row")
         ax.set_ylim(bottom=0)
@@ -135,85 +124,28 @@ def curves(components: Sequence[Any]) -> Markup | None:
     return picture(draw, "Components along their columns", size, (len(components), n_columns))
 
 
-def histograms(columns: Sequence[ColumnComparison]) -> Markup:
-    """The distributions of columns in the rows learned (lines) and in these rows (areas)."""
-    n_rows = -(-len(columns) // 4)
-
-    def draw(axes: Any) -> None:
-        for ax in axes.flat[len(columns) :]:
-            ax.set_axis_off()
-        for ax, column in zip(axes.flat, columns, strict=False):
-            edges = np.histogram_bin_edges(np.concatenate([column.learned, column.these]), 24)
-            ax.hist(column.these, edges, density=True, color=ACCENT, alpha=0.5)
-            ax.hist(column.learned, edges, density=True, color="black", histtype="step")
-            ax.set_yticks([])
-            set_labels(ax, column.name)
-
-    return picture(draw, "Distributions of columns", (11.0, 2.0 * n_rows), (n_rows, 4))
-
-
 # -- pictures of images
 
 
-def landmarks(model: StreamingKernelPCA, shape: tuple[int, int], cmap: str) -> Markup:
+def landmarks(model: StreamingKernelPCA, shape: tuple[int, int]) -> Markup:
     """The first landmarks side by side."""
+    return picture(
+        lambda ax: plot.basis(model, image_shape=shape, n_points=120, ax=ax),
+        "Points of the basis",
+        (8.0, 5.0),
+    )
 
-    def draw(ax: Any) -> None:
-        plot.basis(model, image_shape=shape, n_points=120, ax=ax).images[0].set_cmap(cmap)
 
-    return picture(draw, "Points of the basis", (8.0, 5.0))
-
-
-def along_components(
-    model: StreamingKernelPCA, count: int, shape: tuple[int, int], cmap: str
-) -> Markup | None:
-    """For each component its pixels, and images from its lowest score to its highest."""
-    rows = model.stream_.kept_rows()
-    if rows is None:
-        return None
-    scores = np.asarray(model.transform(rows), dtype=float)
-    names = [str(i) for i in range(model.n_features_in_)]
-    explained = model.explain_components(n_columns=len(names), feature_names=names)[:count]
+def largest_errors(observed: Observed, shape: tuple[int, int]) -> Markup:
+    """The images with the largest error side by side, on one scale, with their numbers."""
+    numbers, _, rows = zip(*observed.largest, strict=True)
+    images = np.stack(rows)
+    style = {"vmin": images.min(), "vmax": images.max()}
+    style["cmap"] = "gray_r" if is_ink(images) else "gray"
 
     def draw(axes: Any) -> None:
-        for line, component, own in zip(axes, explained, scores.T, strict=False):
-            weights = np.zeros(len(names))
-            for column in component.columns:
-                weights[int(column.name)] = column.share
-            title = f"pc{component.number}, {component.variance_ratio:.0%}"
-            show_image(line[0], weights.reshape(shape), title, cmap="gray")
-            order = np.argsort(own, kind="stable")[evenly_spaced(len(own), ALONG)]
-            draw_images(line[1:], rows[order], [f"{own[i]:.2g}" for i in order], shape, cmap)
+        for ax, number, image in zip(axes[0], numbers, images, strict=True):
+            show_image(ax, image.reshape(shape), f"{number:,}", **style)
 
-    grid = len(explained), 1 + min(ALONG, len(rows))
-    return picture(draw, "Pixels and images along components", (11.0, 1.2 * grid[0]), grid)
-
-
-def images(
-    rows: np.ndarray, titles: Sequence[str], shape: tuple[int, int], cmap: str, alt: str
-) -> Markup:
-    """Images side by side."""
-
-    def draw(axes: Any) -> None:
-        draw_images(axes[0], rows, titles, shape, cmap)
-
-    return picture(draw, alt, (1.1 * len(rows), 1.5), (1, len(rows)))
-
-
-def draw_images(
-    axes: Sequence[Any],
-    rows: np.ndarray,
-    titles: Sequence[str],
-    shape: tuple[int, int],
-    cmap: str,
-) -> None:
-    """Draw an image on each of the Axes, all on one scale so that they can be compared."""
-    for ax, row, title in zip(axes, rows, titles, strict=True):
-        show_image(ax, row.reshape(shape), title, vmin=rows.min(), vmax=rows.max(), cmap=cmap)
-
-
-def means(columns: Sequence[ColumnComparison], names: Sequence[str]) -> np.ndarray:
-    """The mean image that was learned, that of these rows, and how far they are apart."""
-    pairs = {column.name: (column.learned.mean(), column.these.mean()) for column in columns}
-    learned, these = np.array([pairs[str(name)] for name in names]).T
-    return np.stack([learned, these, np.abs(these - learned)])
+    alt = "Images with the largest error"
+    return picture(draw, alt, (1.1 * len(images), 1.5), (1, len(images)))
