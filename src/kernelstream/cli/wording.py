@@ -13,7 +13,6 @@ from functools import cache
 
 OPTIONS = {"n_components": "--components", "random_state": "--seed"}  # those with another name
 PHRASES = {  # what only Python needs
-    r"\bfit\(until=\.\.\.\)": "--until",
     r"None for all components": "all",
     r"(n_components as an integer, got )None": r"\1all",
     r", a RandomState or None| or an? (?:preimages|kernel|basis|tracker) object": "",

@@ -28,7 +28,6 @@ from kernelstream.tables.model import TableModel
 from kernelstream.tables.readers import BadRow, Connection, ReadOptions
 from kernelstream.tables.run import (
     CheckpointMismatchError,
-    FileRows,
     Learner,
     Progress,
     Run,
@@ -48,7 +47,6 @@ __all__ = [
     "Connection",
     "Feed",
     "File",
-    "FileRows",
     "Learner",
     "LiveRow",
     "LiveRows",
