@@ -22,7 +22,7 @@ from kernelstream import StreamingKernelPCA, StreamingKernelRidge, load
 from kernelstream.papers import OnlineKernelPCA
 from kernelstream.stream.imputation import Imputation
 from kernelstream.tables import TableEncoder, TableModel
-from kernelstream.tables.frames import as_table
+from kernelstream.tables.encoder import as_table
 
 N = 600
 RNG = np.random.default_rng(0)

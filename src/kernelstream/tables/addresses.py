@@ -138,8 +138,8 @@ class AddressReader(ChunkReader):
 
 def requested_names(options: ReadOptions) -> tuple[str, ...] | None:
     """The columns that are requested by name; None if any may be read."""
-    learned = options.features or options.columns
-    if learned is None or any(glob.has_magic(name) for name in learned):
+    learned = options.columns
+    if learned is None or any(map(glob.has_magic, learned)):
         return None
     weight = [] if options.weight_column is None else [options.weight_column]
     return tuple(dict.fromkeys([*learned, *weight, *(options.keep or ())]))

@@ -142,8 +142,6 @@ class ReadOptions:
 
     columns: Sequence[str] | None = None
     exclude: Sequence[str] = ()
-    features: Sequence[str] | None = None
-    n_features: int | None = None
     weight_column: str | None = None
     keep: Sequence[str] | None = ()
     on_bad_rows: str = "error"
@@ -173,11 +171,6 @@ class Reader:
     index_columns: tuple[str, ...] = ()  # columns that are the index of a data frame
     remarks: tuple[str, ...] = ()  # what is unusual about the file
     stream: ByteStream | None = None  # if the file is read from front to back
-
-    @property
-    def numeric(self) -> frozenset[str]:
-        """Names of the columns that hold numbers."""
-        raise NotImplementedError
 
     def batches(self, columns: Selection) -> Iterator[Batch]:
         """The rows, with these columns."""

@@ -147,17 +147,10 @@ class Progress:
 
 
 class CheckpointMismatchError(ValueError):
-    """A checkpoint was made by another run.
+    """A checkpoint was made by another run."""
 
-    Attributes
-    ----------
-    changed : tuple or None
-        A parameter that differs: its name, its value in the checkpoint, and its value now.
-    """
-
-    def __init__(self, message: str, changed: tuple[str, Any, Any] | None = None):
+    def __init__(self, message: str):
         super().__init__(f"{message}: remove it to start from the beginning.")
-        self.changed = changed
 
 
 class Run:
@@ -308,8 +301,7 @@ class Run:
             before = stored["identity"].get(name)
             if before != value:
                 raise CheckpointMismatchError(
-                    f"The checkpoint {self.path} was made with {name}={before}, now it is {value}",
-                    (name, before, value),
+                    f"The checkpoint {self.path} was made with {name}={before}, now it is {value}"
                 )
         files = self._files()
         for before, now in zip(stored["files"], files, strict=False):

@@ -183,9 +183,111 @@ class ColumnSchema:
         return pa.array(np.ascontiguousarray(X[:, 0]))
 
 
+@dataclass(frozen=True)
+class Target(ColumnSchema):
+    """What a model predicts: a number, or a class of those that the sample had.
+
+    Its levels are the classes: whole numbers of a column of numbers, words of a category. Without
+    levels, numbers are predicted.
+    """
+
+    @property
+    def is_class(self) -> bool:
+        """Whether classes are predicted, and not numbers."""
+        return bool(self.levels)
+
+    @property
+    def classes(self) -> np.ndarray:
+        """The classes, sorted: whole numbers or words."""
+        if self.use == NUMBER:
+            return np.array(sorted(map(int, self.levels)))
+        return np.array(sorted(self.levels), dtype=object)
+
+    def __str__(self) -> str:
+        if not self.is_class:
+            return f"{self.name}, a number"
+        return f"{self.name}, {len(self.classes)} classes ({few(list(map(str, self.classes)))})"
+
+    def values(self, cells: Any) -> tuple[np.ndarray, list[InvalidCell]]:
+        """Targets of rows, and the cells that are none.
+
+        Parameters
+        ----------
+        cells : pyarrow.Array
+            The column of the targets.
+
+        Returns
+        -------
+        numpy.ndarray
+            A target for each row; any one for an invalid cell.
+        list of InvalidCell
+            The cells that are no target, with the reason.
+        """
+        cells = plain_array(cells)
+        if self.use == CATEGORY:
+            place = pc.index_in(as_words(cells), pa.array(self.classes, pa.string()))
+            codes = pc.fill_null(place, -1).to_numpy(zero_copy_only=False)
+            values, invalid = self.classes[codes], codes < 0
+        else:
+            values = np.asarray(self.encode(cells)[:, 0], dtype=float)
+            invalid = ~np.isfinite(values)
+            if self.is_class:
+                invalid |= ~np.isin(values, self.classes)
+                values = np.where(invalid, self.classes[0], values).astype(self.classes.dtype)
+        missing = is_missing(cells)
+        return values, [
+            InvalidCell(place, self.name, self._why_invalid(cells[place].as_py(), missing[place]))
+            for place in np.flatnonzero(invalid).tolist()
+        ]
+
+    def _why_invalid(self, cell: Any, missing: bool) -> str:
+        if missing:
+            return "the value is missing"
+        if not self.is_class:
+            return self.why_invalid(cell, "float64")
+        n = len(self.levels)
+        return f"{cell!r} is none of the {n} classes that a sample of all rows had"
+
+    # -- files
+
+    def to_facts(self) -> dict[str, Any]:
+        """As plain values, for a model file."""
+        return asdict(self)
+
+    @classmethod
+    def from_facts(cls, facts: Any) -> Self:
+        """Read what ``to_facts`` wrote; anything else is a ``ValueError``.
+
+        Parameters
+        ----------
+        facts : dict
+            As it comes from the header of a model file.
+
+        Returns
+        -------
+        Target
+            The target that was stored.
+        """
+        try:
+            target = super().from_facts(facts)
+            if target.use not in (NUMBER, CATEGORY):
+                raise ValueError(f"the target {facts}")
+            _ = target.classes
+        except (TypeError, KeyError, AttributeError, ValueError) as problem:
+            raise ValueError(
+                f"the file has a target that no release has written ({problem})."
+            ) from problem
+        return target
+
+
 def is_text(type: pa.DataType) -> bool:
     """Whether a column holds text."""
     return pa.types.is_string(type) or pa.types.is_large_string(type)
+
+
+def is_numeric(type: pa.DataType) -> bool:
+    """Whether a column is stored as numbers."""
+    return pa.types.is_integer(type) or pa.types.is_floating(type) or pa.types.is_decimal(type)
 
 
 def plain_array(cells: Any) -> pa.Array:

@@ -13,18 +13,28 @@ import pyarrow as pa
 
 from kernelstream.arrays import prints_short
 from kernelstream.tables.arrays import ArrayReader
+from kernelstream.tables.dialect import is_number
 from kernelstream.tables.files import File, SourceError, find_files, standard_input
 from kernelstream.tables.formats import open_reader
-from kernelstream.tables.inference import SchemaOptions, infer_schema, matching, require
+from kernelstream.tables.inference import (
+    SchemaOptions,
+    infer_schema,
+    infer_target,
+    matching,
+    require,
+)
 from kernelstream.tables.readers import UNREADABLE, BadRow, Batch, Reader, ReadOptions, Selection
 from kernelstream.tables.sample import TableSample, sample_rows
 from kernelstream.tables.schema import (
     InvalidCell,
     Schema,
+    Target,
     column_means,
     few,
+    is_numeric,
+    is_text,
 )
-from kernelstream.tables.target import Target, infer_target
+from kernelstream.tables.text import FIRST_ROWS
 
 
 @dataclass(frozen=True)
@@ -112,8 +122,9 @@ class Source:
         ``mqtt://``, ``opcua://``, ``sql:``).
     schema : SchemaOptions or Schema, optional
         Infer the types of the columns from a sample of all files, with what the user says about
-        them, or take a schema that was inferred before. ``X`` then has NaN for missing values that
-        will be filled. Without a schema, columns of numbers are read, and every value must be one.
+        them, or take a schema that was inferred before: its columns, or as many others of numbers
+        (``columns``) in its order. ``X`` then has NaN for missing values that will be filled.
+        Without a schema, columns of numbers are read, and every value must be one.
     target : str or Target, optional
         The column to be predicted, with ``schema``: its values are ``Block.y``, and a row without
         one is invalid. Whether it is a number or a class is inferred, or known already.
@@ -123,10 +134,6 @@ class Source:
         columns, exclude : sequence of str
             Names or patterns (``"sensor_*"``) of the columns to learn, and of those not to. Without
             any, all columns that hold numbers.
-        features : sequence of str
-            Exactly these columns in this order: those of a model.
-        n_features : int
-            Number of columns of a model that has no names.
         weight_column : str
             Column with the weight of each row.
         keep : sequence of str or None
@@ -188,17 +195,16 @@ class Source:
         wanted = ReadOptions(**options)
         paths = [paths] if isinstance(paths, str | os.PathLike) else paths
         self.files = find_files(paths, wanted.format)
-        if isinstance(schema, Schema) and schema.is_nameless:
-            wanted = replace(wanted, n_features=len(schema.inputs))
-        elif isinstance(schema, Schema):
-            wanted = replace(wanted, features=schema.inputs)
+        columns = wanted.columns
+        if isinstance(schema, Schema) and columns is None and not schema.is_nameless:
+            wanted = replace(wanted, columns=schema.inputs)
         if wanted.stdin is None and any(file.is_stdin for file in self.files):
             wanted = replace(wanted, stdin=standard_input())
         self.options, first = wanted, open_reader(self.files[0], wanted)
         self._done = 0.0
         self.from_pipe = not all(os.path.isfile(file.path) for file in self.files)
         try:
-            self._infer(first, schema, target)
+            self._infer(first, schema, target, columns)
         finally:
             # A file is opened again to be read; what comes from a pipe comes once.
             if is_file := os.path.isfile(first.file.path):
@@ -207,16 +213,23 @@ class Source:
         self._is_unread = not is_file
 
     def _infer(
-        self, first: Reader, schema: SchemaOptions | Schema | None, target: str | Target | None
+        self,
+        first: Reader,
+        schema: SchemaOptions | Schema | None,
+        target: str | Target | None,
+        columns: Sequence[str] | None,
     ) -> None:
         """What the columns are, and the target, by the first file and a sample of all."""
         name = target.name if isinstance(target, Target) else target
         self.sample: TableSample | None = None
         if isinstance(schema, SchemaOptions):
-            self.schema, self.sample = infer(self.files, first, schema, name, self.options)
-        elif schema is None or (schema.is_nameless and first.named):
-            # The order of plain numbers is all that a schema without names knows.
-            self.schema = choose(first, self.options, name)
+            self.schema = self._inferred(first, schema, name)
+        elif schema is None:
+            self.schema = self._of_numbers(first, columns, name)
+        elif columns is not None or (schema.is_plain and schema.is_nameless == first.named):
+            # Of numbers that have no names in the model, or in the file, the order counts.
+            chosen = self._of_numbers(first, columns, name, len(schema.inputs))
+            self.schema = replace(chosen, fills=schema.fills)
         else:
             self.schema = schema
         if isinstance(target, str):
@@ -225,7 +238,14 @@ class Source:
             sampled = pa.Table.from_batches([self.sample.batch.table])
             target = infer_target(sampled, target, schema)
         self.target = target
-        self.selection = select(first, self.schema, name, self.options)
+        names, where = first.names, first.file.name
+        if self.options.keep is None:
+            carried = [name for name in names if name not in set(self.schema.inputs)]
+        else:
+            carried = matching(self.options.keep, names, where)
+        weight = self.options.weight_column
+        self.selection = Selection(self.schema.inputs, weight, tuple(carried), name)
+        require(self.selection.wanted, names, where)
         self.dtype = self.options.dtype
         if self.dtype == "auto":
             numbers = [column.name for column in self.schema.learned if column.is_plain]
@@ -237,6 +257,61 @@ class Source:
             self._encode_sample(self.sample.batch)
         self.remarks = first.remarks if self.sample is None else self.sample.remarks
         self.named, self.image_shape = first.named, first.image_shape
+
+    def _inferred(self, first: Reader, said: SchemaOptions, target: str | None) -> Schema:
+        """The schema by a sample of all rows; the numbers of an array belong together."""
+        where = first.file.name
+        require([] if target is None else [target], first.names, where)
+        if target is not None and target == self.options.weight_column:
+            raise SourceError(f"The column {target!r} cannot be target and weight at once.")
+        if isinstance(first, ArrayReader):
+            schema = self._of_numbers(first, self.options.columns, target)
+            wanted = Selection(schema.inputs, target=target)
+            self.sample = sample_rows(self.files, first, wanted, self.options)
+            if target is not None and not self.sample.whole:
+                raise SourceError(
+                    "The target of an array in a pipe is not known before: name a file."
+                )
+            return replace(schema, fills=said.missing == "fill")
+        self.sample = sample_rows(self.files, first, Selection(first.names), self.options)
+        schema = infer_schema(
+            pa.Table.from_batches([self.sample.batch.table]),
+            said,
+            self.options,
+            target=target,
+            index=first.index_columns,
+            named=first.named,
+            whole=self.sample.whole,
+            where=where,
+        )
+        for name, columns in self.sample.columns.items():
+            require(schema.inputs, columns, name)
+        return schema
+
+    def _of_numbers(
+        self,
+        first: Reader,
+        columns: Sequence[str] | None,
+        target: str | None,
+        n_wanted: int | None = None,
+    ) -> Schema:
+        """Columns of numbers by name or pattern; by default all there are."""
+        names, where, options = first.names, first.file.name, self.options
+        others = {*matching(options.exclude, names, where), options.weight_column, target}
+        if columns is None:
+            head = first.head(Selection(names), FIRST_ROWS)
+            columns = [n for n in names if head.matrix is not None or holds_numbers(head.table[n])]
+        features = [name for name in matching(columns, names, where) if name not in others]
+        if not features:
+            raise SourceError(
+                f"{where} has no column of numbers to learn; its columns: {few(names, 20)}."
+            )
+        if n_wanted not in (None, len(features)):
+            raise SourceError(
+                f"{where} has {len(features)} columns of numbers and the model wants {n_wanted}; "
+                f"choose them with --columns: {few(features, 20)}."
+            )
+        return Schema.of_numbers(features)
 
     def _encode_sample(self, batch: Batch) -> None:
         """Encode the sample; missing values will be filled if it has any."""
@@ -456,73 +531,12 @@ def open_table(
     return Source(paths, schema=schema or SchemaOptions(), target=target, **options)
 
 
-def infer(
-    files: Sequence[File],
-    first: Reader,
-    schema_options: SchemaOptions,
-    target: str | None,
-    options: ReadOptions,
-) -> tuple[Schema, TableSample]:
-    """The schema of files by a sample of their rows; the numbers of an array belong together."""
-    where = first.file.name
-    require([] if target is None else [target], first.names, where)
-    if target is not None and target == options.weight_column:
-        raise SourceError(f"The column {target!r} cannot be target and weight at once.")
-    if isinstance(first, ArrayReader):
-        schema = replace(choose(first, options, target), fills=schema_options.missing == "fill")
-        sample = sample_rows(files, first, Selection(schema.inputs, target=target), options)
-        if target is not None and not sample.whole:
-            raise SourceError("The target of an array in a pipe is not known before: name a file.")
-        return schema, sample
-    sample = sample_rows(files, first, Selection(first.names), options)
-    schema = infer_schema(
-        pa.Table.from_batches([sample.batch.table]),
-        schema_options,
-        options,
-        target=target,
-        index=first.index_columns,
-        named=first.named,
-        whole=sample.whole,
-        where=where,
-    )
-    for name, columns in sample.columns.items():
-        require(schema.inputs, columns, name)
-    return schema, sample
-
-
-def choose(first: Reader, options: ReadOptions, target: str | None) -> Schema:
-    """Columns of numbers by name or pattern, or those of a model; by default all there are."""
-    names, where = first.names, first.file.name
-    columns, n_wanted = options.columns, options.n_features
-    if options.features is not None:
-        n_wanted = len(options.features)
-        columns = options.features if first.named else columns
-    others = {*matching(options.exclude, names, where), options.weight_column, target}
-    if columns is None:
-        columns = [name for name in names if name in first.numeric]
-    features = [name for name in matching(columns, names, where) if name not in others]
-    if not features:
-        raise SourceError(
-            f"{where} has no column of numbers to learn; its columns: {few(names, 20)}."
-        )
-    if n_wanted not in (None, len(features)):
-        raise SourceError(
-            f"{where} has {len(features)} columns of numbers and the model wants {n_wanted}; "
-            f"choose them with --columns: {few(features, 20)}."
-        )
-    return Schema.of_numbers(features)
-
-
-def select(first: Reader, schema: Schema, target: str | None, options: ReadOptions) -> Selection:
-    """The columns to be read, which the first file must have."""
-    names, where, learned = first.names, first.file.name, set(schema.inputs)
-    if options.keep is None:
-        carried = [name for name in names if name not in learned]
-    else:
-        carried = matching(options.keep, names, where)
-    selection = Selection(schema.inputs, options.weight_column, tuple(carried), target)
-    require(selection.wanted, names, where)
-    return selection
+def holds_numbers(column: pa.Array) -> bool:
+    """Whether most cells of a column are numbers; one without values may hold some."""
+    if is_text(column.type):
+        cells = column.drop_null().to_pylist()
+        return len(column) > 0 and 2 * sum(map(is_number, cells)) >= len(cells)
+    return pa.types.is_null(column.type) or is_numeric(column.type)
 
 
 def weights_of(batch: Batch, name: str) -> tuple[np.ndarray, list[InvalidCell]]:

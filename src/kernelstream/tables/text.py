@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -21,7 +20,6 @@ from kernelstream.tables.dialect import (
     decoder_of,
     infer_dialect,
     infer_encoding,
-    is_number,
     squeezed,
     whole_rows,
 )
@@ -62,12 +60,6 @@ class ChunkReader(Reader):
     def head(self, columns: Selection, most: int) -> Batch:
         """At most so many rows of the first chunk, which is read again."""
         return Batch.of(self.parse(self.first, columns.wanted)[0].slice(0, most))
-
-    @cached_property
-    def numeric(self) -> frozenset[str]:
-        """Columns most of whose first cells are numbers."""
-        head = self.head(Selection(self.names), FIRST_ROWS).table
-        return frozenset(name for name in self.names if holds_numbers(head.column(name)))
 
     def batches(self, columns: Selection) -> Iterator[Batch]:
         """One batch for each chunk."""
@@ -269,14 +261,6 @@ class NdjsonReader(TextReader):
             return None
         is_whole = table.num_rows == chunk.count(b"\n") and {*table.column_names} >= {*names}
         return table.select(names) if is_whole else None
-
-
-def holds_numbers(column: pa.Array) -> bool:
-    """Whether most cells of a column are numbers; one without values may hold some."""
-    if not pa.types.is_string(column.type):
-        return not (pa.types.is_boolean(column.type) or pa.types.is_nested(column.type))
-    cells = column.drop_null().to_pylist()
-    return 2 * sum(map(is_number, cells)) >= len(cells)
 
 
 def columns_of(
