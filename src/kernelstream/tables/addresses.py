@@ -39,7 +39,15 @@ class Cells(LiveRows):
     def _names_enough(self, names: Sequence[str]) -> bool:
         return True  # whatever a header says
 
-    def _row(self, cells: dict[str, Any]) -> LiveRow | str:
+    def row_of(self, cells: dict[str, Any]) -> LiveRow | str:
+        """All values of a row, whatever they are.
+
+        Parameters
+        ----------
+        cells : dict
+            Values by name.
+        """
+        self.has_rows = True
         return LiveRow(np.empty(0), None, cells)
 
 

@@ -32,6 +32,7 @@ from kernelstream.tables.schema import (
     is_numeric,
     is_text,
     plain_array,
+    require,
 )
 from kernelstream.tables.text import FIRST_ROWS
 
@@ -236,6 +237,14 @@ def text_column(name: str, cells: pa.Array, options: SchemaOptions) -> ColumnSch
     return ColumnSchema(name, EXCLUDED, f"not numbers (text, {n:,} different in the sample)")
 
 
+def holds_numbers(column: pa.Array) -> bool:
+    """Whether most cells of a column are numbers; one without values may hold some."""
+    if is_text(column.type):
+        cells = column.drop_null().to_pylist()
+        return len(column) > 0 and 2 * sum(map(is_number, cells)) >= len(cells)
+    return pa.types.is_null(column.type) or is_numeric(column.type)
+
+
 def words_of(cells: pa.Array) -> list[str]:
     """The first different words of a column, without those for missing values."""
     words = pc.drop_null(pc.unique(pc.utf8_trim_whitespace(cells))).slice(0, FIRST_ROWS)
@@ -381,13 +390,3 @@ def matching(patterns: Sequence[str], names: Sequence[str], where: str) -> list[
             require([pattern], names, where)
         matches |= dict.fromkeys(hits)
     return list(matches)
-
-
-def require(wanted: Sequence[str], names: Sequence[str], where: str) -> None:
-    """Raise unless all columns are there."""
-    known = set(names)
-    missing = [name for name in wanted if name not in known]
-    if missing:
-        raise SourceError(
-            f"{where} has no column {', '.join(map(repr, missing))}; its columns: {few(names, 20)}."
-        )

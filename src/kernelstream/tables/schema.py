@@ -256,7 +256,7 @@ class Target(ColumnSchema):
 
     @classmethod
     def from_facts(cls, facts: Any) -> Self:
-        """Read what ``to_facts`` wrote; anything else is a ``ValueError``.
+        """Read what ``to_facts`` wrote; anything else is an error.
 
         Parameters
         ----------
@@ -268,15 +268,10 @@ class Target(ColumnSchema):
         Target
             The target that was stored.
         """
-        try:
-            target = super().from_facts(facts)
-            if target.use not in (NUMBER, CATEGORY):
-                raise ValueError(f"the target {facts}")
-            _ = target.classes
-        except (TypeError, KeyError, AttributeError, ValueError) as problem:
-            raise ValueError(
-                f"the file has a target that no release has written ({problem})."
-            ) from problem
+        target = super().from_facts(facts)
+        if target.use not in (NUMBER, CATEGORY):
+            raise ValueError(f"the target {facts}")
+        _ = target.classes
         return target
 
 
@@ -420,6 +415,7 @@ class Schema:
     def lines(self) -> list[str]:
         """The short form: a line for each encoding, with the columns that have it."""
         titles = {
+            NUMBER: "Numbers with decimal commas or thousands",
             BOOLEAN: "Booleans, as 0 and 1",
             CATEGORY: "Categories, one-hot",
             CODES: "Categories, as codes",
@@ -427,12 +423,8 @@ class Schema:
         requested = ("not asked for", "the weight of the rows", "the target")
         titled: dict[str, list[str]] = {}
         for column in self.columns:
-            title = titles.get(column.use)
-            if column.use == EXCLUDED and column.reason not in requested:
-                title = f"Left out, {column.reason}"
-            elif column.use == NUMBER and not column.is_plain:
-                title = "Numbers with decimal commas or thousands"
-            if title is not None:
+            if not (column.is_plain or column.reason in requested):
+                title = titles.get(column.use, f"Left out, {column.reason}")
                 titled.setdefault(title, []).append(column.name)
         if missing := [column.name for column in self.learned if column.missing]:
             done = "filled by the model" if self.fills else "such rows are bad ones"
@@ -494,12 +486,7 @@ class Schema:
         table : Arrow table
             With all columns that were learned.
         """
-        missing = [name for name in self.inputs if name not in table.column_names]
-        if missing:
-            raise SourceError(
-                f"The table has no column {', '.join(map(repr, missing))}, which the model "
-                f"learned; its columns: {few(table.column_names)}."
-            )
+        require(self.inputs, table.column_names, "The table")
         X, invalid = self.encode(Batch.of(table.select(list(self.inputs))), "float64")
         if invalid:
             first = min(invalid, key=lambda cell: cell.place)
@@ -541,6 +528,16 @@ class Schema:
             raise ValueError(
                 f"the file treats columns in a way that no release has written ({problem})."
             ) from problem
+
+
+def require(wanted: Sequence[str], names: Sequence[str], where: str) -> None:
+    """Raise unless all columns are there."""
+    known = set(names)
+    missing = [name for name in wanted if name not in known]
+    if missing:
+        raise SourceError(
+            f"{where} has no column {', '.join(map(repr, missing))}; its columns: {few(names, 20)}."
+        )
 
 
 def column_means(rows: np.ndarray) -> np.ndarray:

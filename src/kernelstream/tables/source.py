@@ -13,27 +13,18 @@ import pyarrow as pa
 
 from kernelstream.arrays import prints_short
 from kernelstream.tables.arrays import ArrayReader
-from kernelstream.tables.dialect import is_number
 from kernelstream.tables.files import File, SourceError, find_files, standard_input
 from kernelstream.tables.formats import open_reader
 from kernelstream.tables.inference import (
     SchemaOptions,
+    holds_numbers,
     infer_schema,
     infer_target,
     matching,
-    require,
 )
 from kernelstream.tables.readers import UNREADABLE, BadRow, Batch, Reader, ReadOptions, Selection
 from kernelstream.tables.sample import TableSample, sample_rows
-from kernelstream.tables.schema import (
-    InvalidCell,
-    Schema,
-    Target,
-    column_means,
-    few,
-    is_numeric,
-    is_text,
-)
+from kernelstream.tables.schema import InvalidCell, Schema, Target, column_means, few, require
 from kernelstream.tables.text import FIRST_ROWS
 
 
@@ -529,14 +520,6 @@ def open_table(
            [2. , 1. , 0. ]]), array([1, 0]))
     """
     return Source(paths, schema=schema or SchemaOptions(), target=target, **options)
-
-
-def holds_numbers(column: pa.Array) -> bool:
-    """Whether most cells of a column are numbers; one without values may hold some."""
-    if is_text(column.type):
-        cells = column.drop_null().to_pylist()
-        return len(column) > 0 and 2 * sum(map(is_number, cells)) >= len(cells)
-    return pa.types.is_null(column.type) or is_numeric(column.type)
 
 
 def weights_of(batch: Batch, name: str) -> tuple[np.ndarray, list[InvalidCell]]:

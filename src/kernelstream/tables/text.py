@@ -52,19 +52,15 @@ class ChunkReader(Reader):
         """These columns of a chunk, and its invalid rows."""
         raise NotImplementedError
 
-    def all_chunks(self) -> Iterator[Any]:
-        """All chunks; they can be read once."""
-        first, self.first = self.first, None
-        return chain([first] if first else [], self.rest)
-
     def head(self, columns: Selection, most: int) -> Batch:
         """At most so many rows of the first chunk, which is read again."""
         return Batch.of(self.parse(self.first, columns.wanted)[0].slice(0, most))
 
     def batches(self, columns: Selection) -> Iterator[Batch]:
-        """One batch for each chunk."""
+        """One batch for each chunk; they can be read once."""
+        first, self.first = self.first, None
         end = 0
-        for chunk in self.all_chunks():
+        for chunk in chain([first] if first else [], self.rest):
             table, found = self.parse(chunk, columns.wanted)
             start, end = end, end + table.num_rows + len(found)
             numbers = np.delete(np.arange(start + 1, end + 1), [row - 1 for row in found])
