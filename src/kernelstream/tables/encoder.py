@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from kernelstream.tables.inference import SchemaOptions, infer_schema
-from kernelstream.tables.readers import Batch
+from kernelstream.tables.readers import Batch, array_of
 from kernelstream.tables.sample import ROWS
 from kernelstream.tables.schema import Schema, column_means, few
 
@@ -271,8 +271,10 @@ def as_table(X: Any, names: Sequence[str] = ()) -> pa.Table:
     ['x0', 'x1']
     """
     if hasattr(X, "iloc"):  # of pandas
-        columns = [_column(X.iloc[:, j]) for j in range(X.shape[1])]
+        columns = [array_of(X.iloc[:, j]) for j in range(X.shape[1])]
         X = pa.Table.from_arrays(columns, names=list(map(str, X.columns)))
+    elif hasattr(X, "to_arrow"):  # of polars
+        X = X.to_arrow()
     elif hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__"):
         X = pa.table(X)
     else:
@@ -289,12 +291,4 @@ def _of_array(X: Any, names: Sequence[str]) -> pa.Table:
         raise ValueError(f"Expected a table of shape (n, d), got an array of shape {X.shape}.")
     if len(names) != X.shape[1]:
         names = [f"x{j}" for j in range(X.shape[1])]
-    return pa.Table.from_arrays([_column(X[:, j]) for j in range(X.shape[1])], names=list(names))
-
-
-def _column(values: Any) -> pa.Array:
-    try:
-        return pa.array(values, from_pandas=True)
-    except (pa.ArrowException, OverflowError):
-        words = [None if v is None or v != v else str(v) for v in values]
-        return pa.array(words, pa.string())
+    return pa.Table.from_arrays([array_of(X[:, j]) for j in range(X.shape[1])], names=list(names))

@@ -201,6 +201,15 @@ class Reader:
             self.stream.close()
 
 
+def array_of(values: Any, type: pa.DataType | None = None) -> pa.Array:
+    """Values as a column; those of several kinds are text."""
+    try:
+        return pa.array(values, type, from_pandas=True)
+    except (pa.ArrowException, OverflowError):
+        words = [None if v is None or v != v else str(v) for v in values]
+        return pa.array(words, pa.string())
+
+
 def rows_in_batch(n_columns: int, least: int = 64) -> int:
     """Rows that make a batch of bounded size."""
     return int(np.clip(BLOCK_BYTES // (8 * max(n_columns, 1)), least, MOST_ROWS))

@@ -31,6 +31,7 @@ from kernelstream.tables.readers import (
     Reader,
     ReadOptions,
     Selection,
+    array_of,
     check_names,
     chunk_bytes,
 )
@@ -263,16 +264,9 @@ def columns_of(
     rows: list[dict[str, Any]], names: Sequence[str], types: Mapping[str, pa.DataType] = {}
 ) -> pa.Table:
     """Rows as columns; a column with values of several kinds is text."""
-
-    def column(name: str) -> pa.Array:
-        values = [row.get(name) for row in rows]
-        try:
-            return pa.array(values, types.get(name))
-        except (pa.ArrowException, OverflowError):
-            words = [None if value is None else str(value) for value in values]
-            return pa.array(words, pa.string())
-
-    return pa.table({name: column(name) for name in names})
+    return pa.table(
+        {name: array_of([row.get(name) for row in rows], types.get(name)) for name in names}
+    )
 
 
 def parse_json(line: str) -> Any:
