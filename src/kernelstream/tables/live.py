@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from kernelstream.tables.dialect import Dialect, as_number, infer_dialect, is_number
+from kernelstream.tables.dialect import Dialect, as_number, infer_dialect, is_number, split_cells
 from kernelstream.tables.files import SourceError
 from kernelstream.tables.readers import LONGEST_LINE
 from kernelstream.tables.text import parse_json
@@ -196,7 +196,7 @@ class LiveRows:
 
     def _of_cells(self, text: str, dialect: Dialect) -> LiveRow | str:
         """A line of CSV as a row of these columns."""
-        cells = dialect.cells(text)
+        cells = split_cells(text, dialect.delimiter)
         if len(cells) != len(dialect.names):
             return f"{len(cells)} cells, but there are {len(dialect.names)} columns"
         return self.row_of(dict(zip(dialect.names, cells, strict=True)))

@@ -378,9 +378,6 @@ class Schema:
         """
         return cls(tuple(ColumnSchema(str(name)) for name in names), fills=fills)
 
-    def __iter__(self) -> Iterator[ColumnSchema]:
-        return iter(self.columns)
-
     @cached_property
     def learned(self) -> tuple[ColumnSchema, ...]:
         """The columns that are learned."""
