@@ -29,7 +29,6 @@ from kernelstream.tables.schema import (
     as_words,
     few,
     is_missing,
-    is_numeric,
     is_text,
     plain_array,
     require,
@@ -209,7 +208,7 @@ def typed_column(name: str, cells: pa.Array, stored: pa.DataType) -> ColumnSchem
         levels = levels_of(cells)
         if len(levels) <= MOST_LEVELS:
             return ColumnSchema(name, CATEGORY, f"{len(levels)} levels", levels)
-    if is_numeric(type):
+    if pa.types.is_integer(type) or pa.types.is_floating(type) or pa.types.is_decimal(type):
         return ColumnSchema(name)
     if pa.types.is_temporal(type) and not pa.types.is_duration(type):
         return ColumnSchema(name, EXCLUDED, "dates or times")
@@ -235,14 +234,6 @@ def text_column(name: str, cells: pa.Array, options: SchemaOptions) -> ColumnSch
         return ColumnSchema(name, CATEGORY, reason, levels)
     n = pc.count_distinct(as_words(cells)).as_py()
     return ColumnSchema(name, EXCLUDED, f"not numbers (text, {n:,} different in the sample)")
-
-
-def holds_numbers(column: pa.Array) -> bool:
-    """Whether most cells of a column are numbers; one without values may hold some."""
-    if is_text(column.type):
-        cells = column.drop_null().to_pylist()
-        return len(column) > 0 and 2 * sum(map(is_number, cells)) >= len(cells)
-    return pa.types.is_null(column.type) or is_numeric(column.type)
 
 
 def words_of(cells: pa.Array) -> list[str]:

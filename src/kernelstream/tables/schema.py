@@ -280,11 +280,6 @@ def is_text(type: pa.DataType) -> bool:
     return pa.types.is_string(type) or pa.types.is_large_string(type)
 
 
-def is_numeric(type: pa.DataType) -> bool:
-    """Whether a column is stored as numbers."""
-    return pa.types.is_integer(type) or pa.types.is_floating(type) or pa.types.is_decimal(type)
-
-
 def plain_array(cells: Any) -> pa.Array:
     """One array, without a dictionary."""
     if isinstance(cells, pa.ChunkedArray):

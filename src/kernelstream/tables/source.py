@@ -17,7 +17,7 @@ from kernelstream.tables.files import File, SourceError, find_files, standard_in
 from kernelstream.tables.formats import open_reader
 from kernelstream.tables.inference import (
     SchemaOptions,
-    holds_numbers,
+    infer_column,
     infer_schema,
     infer_target,
     matching,
@@ -291,7 +291,9 @@ class Source:
         others = {*matching(options.exclude, names, where), options.weight_column, target}
         if columns is None:
             head = first.head(Selection(names), FIRST_ROWS)
-            columns = [n for n in names if head.matrix is not None or holds_numbers(head.table[n])]
+            table, plain = pa.Table.from_batches([head.table]), SchemaOptions(decimal=".")
+            is_array = head.matrix is not None
+            columns = [n for n in names if is_array or infer_column(table, n, plain).is_plain]
         features = [name for name in matching(columns, names, where) if name not in others]
         if not features:
             raise SourceError(
