@@ -257,6 +257,8 @@ def column_of_numbers(name: str, words: list[str], options: SchemaOptions) -> Co
     """A column of text as numbers if at least half of its words are numbers of one spelling."""
     best, most = None, 0.0
     for decimal, thousands in SPELLINGS:
+        if most == 1.0:
+            break
         if options.thousands is not None:
             thousands = options.thousands
         if options.decimal in (None, decimal) and decimal not in thousands:

@@ -232,14 +232,9 @@ class Run:
         for block in self.source.ahead(start, self.progress.n_rows):
             self._learn(block)
             self.position = self.source.place(block.end)
-            now = self.progress
-            self.progress = replace(
-                now,
-                file=block.end.file,
-                row=block.end.row,
-                n_rows=now.n_rows + len(block),
-                n_invalid=now.n_invalid + (len(block.bad) if now.number == 1 else 0),
-            )
+            now, n_invalid = self.progress, len(block.bad) if self.progress.number == 1 else 0
+            read = now.n_rows + len(block), now.n_invalid + n_invalid
+            self.progress = Progress(now.number, block.end.file, block.end.row, *read)
             self._remember()
             self.on_block(block)
             if time.monotonic() - self.saved_at >= self.every:

@@ -361,17 +361,15 @@ class Schema:
     fills: bool = True
 
     @classmethod
-    def of_numbers(cls, names: Sequence[str], fills: bool = False) -> Schema:
-        """The schema of columns of numbers.
+    def of_numbers(cls, names: Sequence[str]) -> Schema:
+        """The schema of columns of numbers, of which none may be missing.
 
         Parameters
         ----------
         names : sequence of str
             Names of the columns.
-        fills : bool
-            Whether missing values are filled.
         """
-        return cls(tuple(ColumnSchema(str(name)) for name in names), fills=fills)
+        return cls(tuple(ColumnSchema(str(name)) for name in names), fills=False)
 
     @cached_property
     def learned(self) -> tuple[ColumnSchema, ...]:
