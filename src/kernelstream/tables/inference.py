@@ -311,14 +311,10 @@ def infer_target(table: pa.Table, name: str, options: SchemaOptions) -> Target:
     if column.use == NUMBER:
         levels = () if options.use_of(name) == NUMBER else classes_of(column.encode(cells)[:, 0])
     elif column.use == EXCLUDED or not levels:
-        # Text that is to be predicted is a class if it repeats at all.
-        repeats = 0 < len(levels) <= min(MOST_LEVELS, len(cells) // 2)
-        if not (column.reason.startswith("not numbers") and is_text(cells.type) and repeats):
-            raise SourceError(
-                f"The target {name!r} cannot be predicted: {column.reason}. Say what it is with "
-                f"--treat '{name}=number' or '{name}=category' (columns=...)."
-            )
-        column = replace(column, use=CATEGORY)
+        raise SourceError(
+            f"The target {name!r} cannot be predicted: {column.reason}. Say what it is with "
+            f"--treat '{name}=number' or '{name}=category' (columns=...)."
+        )
     elif all(word.removeprefix("-").isdecimal() and len(word) < 16 for word in levels):
         column = ColumnSchema(name)  # whole numbers that are to be classes
     else:
