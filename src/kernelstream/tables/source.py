@@ -186,16 +186,16 @@ class Source:
         wanted = ReadOptions(**options)
         paths = [paths] if isinstance(paths, str | os.PathLike) else paths
         self.files = find_files(paths, wanted.format)
-        columns = wanted.columns
-        if isinstance(schema, Schema) and columns is None and not schema.is_nameless:
-            wanted = replace(wanted, columns=schema.inputs)
         if wanted.stdin is None and any(file.is_stdin for file in self.files):
             wanted = replace(wanted, stdin=standard_input())
-        self.options, first = wanted, open_reader(self.files[0], wanted)
+        self.options = asked = wanted
+        if isinstance(schema, Schema) and wanted.columns is None and not schema.is_nameless:
+            asked = replace(wanted, columns=schema.inputs)  # of an address, by these names
+        first = open_reader(self.files[0], asked)
         self._done = 0.0
         self.from_pipe = not all(os.path.isfile(file.path) for file in self.files)
         try:
-            self._infer(first, schema, target, columns)
+            self._infer(first, schema, target)
         finally:
             # A file is opened again to be read; what comes from a pipe comes once.
             if is_file := os.path.isfile(first.file.path):
@@ -204,11 +204,7 @@ class Source:
         self._is_unread = not is_file
 
     def _infer(
-        self,
-        first: Reader,
-        schema: SchemaOptions | Schema | None,
-        target: str | Target | None,
-        columns: Sequence[str] | None,
+        self, first: Reader, schema: SchemaOptions | Schema | None, target: str | Target | None
     ) -> None:
         """What the columns are, and the target, by the first file and a sample of all."""
         name = target.name if isinstance(target, Target) else target
@@ -216,10 +212,10 @@ class Source:
         if isinstance(schema, SchemaOptions):
             self.schema = self._inferred(first, schema, name)
         elif schema is None:
-            self.schema = self._of_numbers(first, columns, name)
-        elif columns is not None or (schema.is_plain and schema.is_nameless == first.named):
+            self.schema = self._of_numbers(first, name)
+        elif self.options.columns or (schema.is_plain and schema.is_nameless == first.named):
             # Of numbers that have no names in the model, or in the file, the order counts.
-            chosen = self._of_numbers(first, columns, name, len(schema.inputs))
+            chosen = self._of_numbers(first, name, len(schema.inputs))
             self.schema = replace(chosen, fills=schema.fills)
         else:
             self.schema = schema
@@ -229,9 +225,9 @@ class Source:
             sampled = pa.Table.from_batches([self.sample.batch.table])
             target = infer_target(sampled, target, schema)
         self.target = target
-        names, where = first.names, first.file.name
+        names, where, learned = first.names, first.file.name, set(self.schema.inputs)
         if self.options.keep is None:
-            carried = [name for name in names if name not in set(self.schema.inputs)]
+            carried = [column for column in names if column not in learned]
         else:
             carried = matching(self.options.keep, names, where)
         weight = self.options.weight_column
@@ -256,7 +252,7 @@ class Source:
         if target is not None and target == self.options.weight_column:
             raise SourceError(f"The column {target!r} cannot be target and weight at once.")
         if isinstance(first, ArrayReader):
-            schema = self._of_numbers(first, self.options.columns, target)
+            schema = self._of_numbers(first, target)
             wanted = Selection(schema.inputs, target=target)
             self.sample = sample_rows(self.files, first, wanted, self.options)
             if target is not None and not self.sample.whole:
@@ -279,16 +275,11 @@ class Source:
             require(schema.inputs, columns, name)
         return schema
 
-    def _of_numbers(
-        self,
-        first: Reader,
-        columns: Sequence[str] | None,
-        target: str | None,
-        n_wanted: int | None = None,
-    ) -> Schema:
+    def _of_numbers(self, first: Reader, target: str | None, n_wanted: int | None = None) -> Schema:
         """Columns of numbers by name or pattern; by default all there are."""
         names, where, options = first.names, first.file.name, self.options
         others = {*matching(options.exclude, names, where), options.weight_column, target}
+        columns = options.columns
         if columns is None:
             head = first.head(Selection(names), FIRST_ROWS)
             table, plain = pa.Table.from_batches([head.table]), SchemaOptions(decimal=".")
