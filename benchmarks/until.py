@@ -8,10 +8,6 @@ and compares what is said with what is true of all rows, computed in float64.
     python -m benchmarks.until --rows 1000000 10000000 100000000 --data FOLDER
 
 times it on generated rows, which lie on the disk, and on data sets.
-
-    python -m benchmarks.until --parquet 10000000 --csv 2000000
-
-times it on files with such rows, beside a fit of all of them.
 """
 
 from __future__ import annotations
@@ -26,9 +22,6 @@ from pathlib import Path
 from unittest import mock
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet as pq
 
 from benchmarks.statement import rows as rows_of_some_kind
 from benchmarks.statement import truth, twelve, wrong
@@ -110,27 +103,14 @@ def generated(path: Path, n: int) -> np.ndarray:
     return np.load(path, mmap_mode="r")
 
 
-def in_file(X: np.ndarray, path: Path) -> Path:
-    """Rows as a Parquet or CSV file, a million of them at a time."""
-    names = [f"x{i}" for i in range(X.shape[1])]
-    schema = pa.schema([(name, pa.float32()) for name in names])
-    opened = pq.ParquetWriter if path.suffix == ".parquet" else pyarrow.csv.CSVWriter
-    with opened(path, schema) as writer:
-        for start in range(0, len(X), 10**6):
-            columns = map(pa.array, np.ascontiguousarray(X[start : start + 10**6].T))
-            writer.write_table(pa.Table.from_arrays(list(columns), schema=schema))
-    return path
-
-
-def line(name: str, X: np.ndarray, until: float | None, path: Path | None = None) -> str:
-    """A row of the table; of rows that lie in a file where there is one."""
+def line(name: str, X: np.ndarray, until: float) -> str:
+    """A row of the table."""
     model = StreamingKernelPCA(10, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         began, cpu = time.perf_counter(), time.process_time()
-        model.fit(X if path is None else path, until=until)
+        model.fit(X, until=until)
         took, used = time.perf_counter() - began, time.process_time() - cpu
-    model.__dict__.pop("feature_names_in_", None)  # of a file: the rows below have none
     said = model.certificate_.statistical
     read = model.n_samples_seen_ + said.n_sampled if said.n_rows else len(X)
     low, high = said.best_explained_variance_ratio_interval
@@ -163,8 +143,6 @@ def main() -> None:
     parser.add_argument("--populations", type=int, default=0)
     parser.add_argument("--first", type=int, default=0, help="number of the first population")
     parser.add_argument("--rows", type=int, nargs="*", default=[])
-    parser.add_argument("--parquet", type=int, nargs="*", default=[])
-    parser.add_argument("--csv", type=int, nargs="*", default=[])
     parser.add_argument("--data", type=Path, help="folder with the data sets")
     parser.add_argument("--until", type=float, nargs="*", default=[0.05, 0.02, 0.01])
     given = parser.parse_args()
@@ -178,13 +156,6 @@ def main() -> None:
             for until in given.until:
                 print(line("generated", X, until), flush=True)
             Path(folder, f"{n}.npy").unlink()
-        for ending, sizes in (("parquet", given.parquet), ("csv", given.csv)):
-            for n in sizes:
-                X = generated(Path(folder) / f"{n}.npy", n)
-                path = in_file(X, Path(folder) / f"{n}.{ending}")
-                for until in [*given.until, None]:
-                    print(line(ending, X, until, path), flush=True)
-                path.unlink()
     if given.data is not None:
         for name, X in twelve(given.data):
             if len(X) > 9000:

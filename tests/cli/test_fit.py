@@ -11,11 +11,9 @@ import pytest
 from sklearn import datasets
 
 from benchmarks import tables
-from benchmarks import until as check
 from kernelstream import StreamingKernelPCA, load
 from kernelstream.cli.failures import DATA, USAGE
 from kernelstream.cli.parsing import parse_part
-from kernelstream.tables import TableModel
 from tests.cli.conftest import BAD, NAMES, OPTIONS, fitted, learned, outcome, run, said
 
 
@@ -229,77 +227,3 @@ def test_a_linear_probe_is_not_a_point_below_the_features_of_scikit_learn(name: 
         for title, m in methods.items()
     }
     assert min(mean["ours"], mean["python"]) >= mean["theirs"] - 0.01
-
-
-# -- as many rows as are needed
-
-
-@pytest.fixture
-def many(data: Path, X: np.ndarray) -> pd.DataFrame:
-    """More rows than are drawn at the first look."""
-    table = pd.DataFrame(np.tile(X, (4, 1)), columns=NAMES)
-    table.to_parquet(data / "many.parquet")
-    table.to_csv(data / "many.csv", index=False)
-    return table
-
-
-@pytest.mark.parametrize("source", ["many.parquet", "many.csv"])
-def test_rows_are_drawn_until_enough_is_known(source: str, many: pd.DataFrame) -> None:
-    with check.small():
-        facts = outcome("fit", source, "-o", "m.safetensors", *OPTIONS, "--until", 0.6)
-        pca = StreamingKernelPCA(3, gamma=0.2, basis=30, scale="auto", random_state=0)
-        python = TableModel(pca).fit(source, until=0.6).estimator_
-    said_of = python.certificate_.statistical
-    assert facts["drawn_from"] == 6000 and facts["shortfall_bound"] <= 0.6
-    assert facts["rows"] == python.n_samples_seen_ + said_of.n_sampled < 3000
-    assert facts["kind"] == said_of.kind and "drawn from 6,000" in facts["kind"]
-    found = load("m.safetensors")
-    assert list(found.feature_names_in_) == NAMES
-    assert found.estimator_.certificate_.statistical == said_of
-    with check.small():
-        shown = run("fit", source, "-o", "n.safetensors", *OPTIONS, "--until", 0.6)
-    assert "drawn from" in shown.stdout and "6,000 rows" in shown.stdout
-    assert run("info", "m.safetensors").stdout.count("drawn from 6,000")
-    assert np.isfinite(found.transform(many[:5])).all()
-
-
-def test_where_draws_do_not_do_all_rows_are_learned(many: pd.DataFrame) -> None:
-    result = run("fit", "many.csv", "-o", "m.safetensors", *OPTIONS, "--until", 0.01)
-    assert "all are learned" in said(result) and "drawn from" not in result.stdout
-    run("fit", "many.csv", "-o", "plain.safetensors", *OPTIONS)
-    one, two = learned("m.safetensors"), learned("plain.safetensors")
-    assert np.array_equal(one.dual_coef_, two.dual_coef_) and one.n_samples_seen_ == 6000
-
-
-def test_bad_rows_are_counted_and_listed_where_rows_are_drawn(many: pd.DataFrame) -> None:
-    with Path("many.csv").open("a") as file:
-        file.write("1,x,2\n" * 3)
-    words = ["--until", 0.6, "--on-bad-rows", "skip", "--rejects", "bad.ndjson"]
-    with check.small():
-        facts = outcome("fit", "many.csv", "-o", "m.safetensors", *OPTIONS, *words)
-    assert facts["bad_rows"] == 3 and facts["drawn_from"] == 6000
-    assert len(Path("bad.ndjson").read_text().splitlines()) == 3
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "expected"),
-    [
-        (["--until", 2], USAGE, "Invalid value for '--until'"),
-        (["--until", 0.1, "--detector", "novelty"], USAGE, "--until cannot be used"),
-        (["--until", 0.1, "--passes", 1], USAGE, "--passes cannot be used"),
-        (["--until", 0.6, "--kernel", "linear"], DATA, "--until speaks of rows"),
-        (["--until", 0.6, "--forgetting", 0.9], DATA, "without forgetting"),
-    ],
-)
-def test_what_does_not_go_with_draws_is_refused(
-    words: list[object], code: int, expected: str, many: pd.DataFrame
-) -> None:
-    with check.small():
-        result = run("fit", "many.parquet", "-o", "m.safetensors", *words, code=code)
-    assert expected in said(result) and "until=" not in said(result)
-    assert not Path("m.safetensors").exists()
-
-
-def test_draws_of_a_pipe_are_refused(data: Path) -> None:
-    result = run("fit", "-", "-o", "m", "--until", 0.1, code=DATA, stdin=b"a,b\n" + b"1,2\n" * 9)
-    assert "--until reads rows several times" in said(result)

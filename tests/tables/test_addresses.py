@@ -14,6 +14,7 @@ from kernelstream.tables import (
     Connection,
     LiveRow,
     LiveRows,
+    Schema,
     Source,
     SourceError,
     feeds,
@@ -157,9 +158,9 @@ def test_without_the_plant_the_remedy_is_named(
 
 
 def test_names_of_a_model_are_those_of_tags(made: list[Scripted]) -> None:
-    Source("mqtt://host/x", features=["b", "a"], keep=["time"], limit=1)
+    Source("mqtt://host/x", schema=Schema.of_numbers(["b", "a"]), keep=["time"], limit=1)
     assert made[0].parse.names == ("b", "a")
-    (block,) = Source("sql:SELECT 1", features=["b", "a"], keep=["time"], limit=3)
+    (block,) = Source("sql:SELECT 1", schema=Schema.of_numbers(["b", "a"]), keep=["time"], limit=3)
     assert (
         block.X.tolist()[2] == [-2.0, 2.0]
         and block.carried.column("time").to_pylist() == [None] * 3

@@ -14,7 +14,7 @@ NUMBERS = np.random.default_rng(0).normal(size=N)
 
 def uses(columns: dict[str, object], **options: object) -> dict[str, str]:
     table = pa.table({"x": NUMBERS, **columns})
-    return {c.name: c.use for c in infer_schema(table, SchemaOptions(**options))}  # type: ignore[arg-type]
+    return {c.name: c.use for c in infer_schema(table, SchemaOptions(**options)).columns}  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_types() -> None:
 
 def test_an_order_of_a_few_rows_is_an_accident() -> None:
     few = pa.table({"n": [1, 2, 3, 4], "one": [1, 1, 1, 1]})
-    assert [c.use for c in infer_schema(few)] == ["number", "number"]
+    assert [c.use for c in infer_schema(few).columns] == ["number", "number"]
 
 
 def test_measurements_that_rise_are_no_counter() -> None:

@@ -22,7 +22,7 @@ from kernelstream import StreamingKernelPCA, StreamingKernelRidge, load
 from kernelstream.papers import OnlineKernelPCA
 from kernelstream.stream.imputation import Imputation
 from kernelstream.tables import TableEncoder, TableModel
-from kernelstream.tables.frames import as_table
+from kernelstream.tables.encoder import as_table
 
 N = 600
 RNG = np.random.default_rng(0)
@@ -287,7 +287,7 @@ def test_three_months_of_a_table_that_changes() -> None:
     same.partial_fit(month(1)).partial_fit(march)
     assert np.array_equal(found.estimator_.dual_coef_, same.estimator_.dual_coef_)
     before = found.transform(march)
-    with pytest.raises(ValueError, match="has no column 'pressure', which the model learned"):
+    with pytest.raises(ValueError, match="has no column 'pressure'"):
         found.partial_fit(january.drop(columns="pressure"))
     assert np.array_equal(found.transform(march), before)
 

@@ -251,7 +251,7 @@ def test_wide_rows_take_linear_time(tmp_path: Path) -> None:
     wide = np.ones((2, 40_000))
     np.save(tmp_path / "a.npy", wide)
     began = time.perf_counter()
-    source = Source(tmp_path / "a.npy", features=[f"x{i}" for i in range(40_000)])
+    source = Source(tmp_path / "a.npy", columns=[f"x{i}" for i in range(40_000)])
     assert joined(source).shape == wide.shape
     (tmp_path / "a.ndjson").write_text(json.dumps({f"c{i}": 1 for i in range(40_000)}) + "\n")
     assert joined(Source(tmp_path / "a.ndjson")).shape == (1, 40_000)

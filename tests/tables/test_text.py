@@ -153,7 +153,7 @@ def test_chunks_are_small_and_of_whole_rows(rows: bytes, tmp_path: Path) -> None
     (tmp_path / "a.csv").write_bytes(b"a,b\n" + rows)
     reader = open_reader(File(str(tmp_path / "a.csv"), "csv"), ReadOptions())
     assert isinstance(reader, text.TextReader)
-    chunks = list(reader.all_chunks())
+    chunks = [reader.first, *reader.rest]
     reader.close()
     assert b"".join(chunks) == rows
     assert max(map(len, chunks)) < chunk_bytes() + 20
@@ -268,11 +268,14 @@ def test_the_first_thousand_rows_decide_which_columns_hold_numbers(
 ) -> None:
     """Fewer would take ``early`` for numbers, more would take ``late``."""
     monkeypatch.setattr("kernelstream.tables.readers.BLOCK_BYTES", 8 << 20)
-    rows = [("1" if i < 300 else "x", "x" if i < 501 else "1", "1") for i in range(3000)]
+    rows = [
+        (f"{i}" if i < 300 else f"x{i}", f"x{i}" if i < 501 else f"{i}", f"{i}")
+        for i in range(3000)
+    ]
     lines = "\n".join(map(",".join, rows))
     (tmp_path / "a.csv").write_text(f"early,late,always\n{lines}\n")
     records = [dict(zip(("early", "late", "always"), row, strict=True)) for row in rows]
-    numbers = [{k: int(v) if v == "1" else v for k, v in row.items()} for row in records]
+    numbers = [{k: int(v) if v.isdecimal() else v for k, v in row.items()} for row in records]
     (tmp_path / "a.ndjson").write_text("\n".join(map(json.dumps, numbers)))
     for name in ("a.csv", "a.ndjson"):
         assert Source(tmp_path / name).names == ("always",)

@@ -160,16 +160,6 @@ class FitArguments(opt.ColumnOptions, opt.CheckpointOptions, opt.InputOptions, o
             "2 for files where it helps, 1 for a pipe.",
         ),
     ] = None
-    until: Annotated[
-        float | None,
-        opt.expert_option(
-            min=0.0,
-            max=1.0,
-            metavar="FRACTION",
-            help="Draw random rows until the explained variance ratio is at most this much below "
-            "the best possible, with 99% confidence, such as 0.01.",
-        ),
-    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,6 @@ from kernelstream.cli.learning import (
     Job,
     identity_of,
     learn,
-    learn_random_rows,
     learner_for,
     resumed,
 )
@@ -45,8 +44,7 @@ def fit(given: FitArguments, screen: Screen) -> None:
         learner = learner_for(stored, source, passes)
         identity = identity_of(given, {"command": "fit"})
         job = Job(stored, learner, source, given.output, identity, given, screen)
-        if given.until is None or not learn_random_rows(job, given.until):
-            learn(job)
+        learn(job)
 
 
 def begin(given: FitArguments, estimator: Any) -> tuple[Stored, Source]:

@@ -26,14 +26,11 @@ from kernelstream.cli.wording import option_of
 # Options that cannot be used with another one, or without --target and --detector.
 NOT_WITH: dict[str, tuple[str, ...]] = {
     "without --target and --detector": ("alpha", "hold_back"),
-    "with --like": (
-        *("columns", "exclude", "treat", "missing", "kernel", "gamma", "standardize", "until"),
-    ),
-    "with --until": ("passes", "checkpoint_every", "resume"),
-    "with --target": ("detector", "like", "until", "components", "alpha"),
-    "with --detector novelty": ("like", "until", "passes", "hold_back"),
+    "with --like": ("columns", "exclude", "treat", "missing", "kernel", "gamma", "standardize"),
+    "with --target": ("detector", "like", "components", "alpha"),
+    "with --detector novelty": ("like", "passes", "hold_back"),
     "with --detector monitor": (
-        *("like", "until", "passes", "hold_back", "components", "kernel", "gamma"),
+        *("like", "passes", "hold_back", "components", "kernel", "gamma"),
         *("standardize", "forgetting", "weight_column", "checkpoint_every", "resume"),
     ),
 }
@@ -41,7 +38,7 @@ NOT_WITH: dict[str, tuple[str, ...]] = {
 
 def require_fitting_options(given: FitArguments) -> None:
     """Raise where an option is given that cannot be used with another one."""
-    used = [f"with --{name}" for name in ("like", "until", "target") if getattr(given, name)]
+    used = [f"with --{name}" for name in ("like", "target") if getattr(given, name)]
     if given.detector is not None:
         used.append(f"with --detector {given.detector}")
     elif given.target is None:

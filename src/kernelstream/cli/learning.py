@@ -21,12 +21,10 @@ from kernelstream.cli.prediction import TargetLearner
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.terminal import RowProgress, Screen, facts_table
 from kernelstream.cli.wording import option_of
-from kernelstream.estimators import ProgressiveSampling
 from kernelstream.serialization import Replacement
 from kernelstream.tables import (
     Block,
     CheckpointMismatchError,
-    FileRows,
     Learner,
     Run,
     Source,
@@ -259,40 +257,6 @@ def resume(run: Run, job: Job) -> None:
         raise CommandError(CHANGED, str(problem)) from None
     turn = "" if run.progress.number == 1 else " of the second pass"
     job.screen.say(f"Going on after {run.progress.n_rows:,} rows{turn}, from {path}.")
-
-
-# -- random rows
-
-
-def learn_random_rows(job: Job, until: float) -> bool:
-    """Learn as many random rows as are needed, and write the model; False: all are needed."""
-    rejects, n_invalid, began = Rejects(job.given.rejects, 0), 0, time.perf_counter()
-
-    def note(block: Block) -> None:
-        nonlocal n_invalid
-        n_invalid += len(block.bad)
-        rejects.add(block.bad)
-        bar.update(len(block))
-
-    with RowProgress(job.screen, job.source, "counting") as bar:
-        rows = FileRows(job.source, note)
-    rejects.close()
-    estimator = ProgressiveSampling(until).fit(job.learner.estimator, rows)
-    if estimator is None:
-        job.screen.say("As many rows as there are would have to be drawn: all are learned.")
-        return False
-    job.stored.estimator = job.learner.estimator = estimator
-    bounds = estimator.certificate_.statistical
-    job.save(estimator.n_samples_seen_ + bounds.n_sampled, n_invalid)
-    facts, lines = described(job)
-    facts |= {"drawn_from": rows.n, "shortfall_bound": bounds.shortfall_bound}
-    lines = [
-        ("drawn from", f"{rows.n:,} rows"),
-        *lines,
-        ("below that", f"by {bounds.shortfall_bound:.2%} of the variance at most"),
-    ]
-    show_result(job, time.perf_counter() - began, (facts, lines))
-    return True
 
 
 # -- summary

@@ -128,18 +128,16 @@ class Stored:
     ) -> Source:
         """A source with the columns that the model wants, in its type, and with targets if any."""
         stream = self.stream
-        options = {**read_options, "n_features": stream.n_features, "dtype": stream.dtype}
-        if read_options["columns"] is None and self.schema is None:
-            options["features"] = self.names
-        elif read_options["columns"] is None:
-            options["schema"] = self.schema
-        elif self.schema is not None and not self.schema.is_plain:
+        names = self.names or [f"x{i}" for i in range(stream.n_features)]
+        schema = self.schema or Schema.of_numbers(names)
+        if read_options["columns"] is not None and not schema.is_plain:
             raise CommandError(
                 USAGE,
                 "The model knows its columns, some of which are no plain numbers: leave out "
                 "--columns.",
             )
-        return Source(sources, **options, target=target)
+        options = {**read_options, "dtype": stream.dtype}
+        return Source(sources, schema=schema, target=target, **options)
 
     def save(self, path: Path) -> None:
         """Write the file wholly or not at all."""

@@ -35,7 +35,7 @@ def sensors(
     if read_options["columns"] is None and not any(word == "-" for word in sources):
         looked = Source(sources, **read_options, schema=wishes)
         if looked.named:
-            left_out = [column for column in looked.schema if not column.is_plain]
+            left_out = [column for column in looked.schema.columns if not column.is_plain]
             said: dict[str, list[str]] = {}
             for column in left_out:
                 why = "no plain numbers" if column.learned else column.reason

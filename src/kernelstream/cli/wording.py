@@ -23,7 +23,6 @@ def of_shell(message: str, own: Mapping[str, str] | None = None) -> str:
     'Pass over such rows with --on-bad-rows skip.'
     """
     message = re.sub(r" \((?:on_bad_rows|columns|array|missing)=[^()]*\)", "", message)
-    message = message.replace("fit(until=...)", "--until")
     for name, option in (own or {}).items():
         message = replaced(rf"(?:^(?:\w+: )?|(?<=\band )){name}(?!\()", option, message)
     for name in ("n_components", "random_state", "image_shape", "on_bad_rows"):

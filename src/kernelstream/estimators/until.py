@@ -4,7 +4,7 @@ Some draws are learned, others judge what was learned (``certificates/drawn.py``
 the model, so the statement is about all rows, drawn or not. If it does not say enough, twice as
 many are drawn of both; and when that would be as many as there are, all rows are learned.
 
-A row of an array is read by its number. ``tables`` draws the same rows of files by reading them.
+A row of an array is read by its number.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -34,17 +34,6 @@ FIRST = 16_384  # draws that judge at the first look; half as many are learned
 MOST_LEARNED = 2**17  # draws: more of them make a model of a few hundred points no better
 MOST_WIDER = 1024  # rows that widen the span in which subspaces are judged
 Draw = Callable[[str, slice], Any]  # the draws of one purpose from one number to another
-
-
-class Draws(Protocol):
-    """Rows that can be drawn at random."""
-
-    @property
-    def n(self) -> int:
-        """Number of all rows."""
-
-    def draws(self, seed: int, wanted: dict[str, int]) -> Draw:
-        """So many draws for each purpose."""
 
 
 @dataclass(frozen=True)
@@ -89,10 +78,6 @@ class Population:
             index = np.searchsorted(self.weights, chance * self.weights[-1], side="right")
         return self.take(np.minimum(index, self.n - 1))
 
-    def draws(self, seed: int, wanted: dict[str, int]) -> Draw:
-        """So many draws of each purpose, taken when they are asked for."""
-        return partial(self.draw, seed)
-
 
 def taken_in_order(X: Any, index: np.ndarray) -> np.ndarray:
     """Rows of a Dask array: it is asked for them in its own order."""
@@ -131,15 +116,15 @@ class ProgressiveSampling:
                     f"{0.01 if name == 'until' else 0.99}; got {value!r}."
                 )
 
-    def fit(self, estimator: Any, rows: Draws) -> Any | None:
+    def fit(self, estimator: Any, rows: Population) -> Any | None:
         """Return a fitted copy of an estimator, or None where all rows have to be learned.
 
         Parameters
         ----------
         estimator : StreamingKernelPCA
             The estimator, which stays as it is.
-        rows : Draws
-            Rows that can be drawn at random: their number ``n``, and the method ``draws``.
+        rows : Population
+            Rows that can be drawn at random.
         """
         until, seed = self.until, checked_seed(estimator.random_state)
         n, look = FIRST, 1
@@ -147,7 +132,7 @@ class ProgressiveSampling:
             learned, wider = min(n // 2, MOST_LEARNED), min(MOST_WIDER, n // 16)
             if n + learned >= rows.n:
                 return None
-            draw = rows.draws(seed, {"learned": learned, "wider": wider, "judging": n})
+            draw = partial(rows.draw, seed)
             model = clone(estimator)
             model.fit(draw("learned", slice(0, learned)))
             span = self._span(model.stream_, partial(read_draws, model, draw, "wider"), wider)

@@ -22,22 +22,20 @@ from kernelstream.tables.dialect import as_number
 from kernelstream.tables.encoder import TableEncoder
 from kernelstream.tables.feeds import Feed, open_address, read_settings
 from kernelstream.tables.files import File, SourceError, find_files, fingerprint, is_address
-from kernelstream.tables.inference import SchemaOptions, infer_schema
+from kernelstream.tables.inference import SchemaOptions, infer_schema, infer_target
 from kernelstream.tables.live import LiveRow, LiveRows
 from kernelstream.tables.model import TableModel
 from kernelstream.tables.readers import BadRow, Connection, ReadOptions
 from kernelstream.tables.run import (
     CheckpointMismatchError,
-    FileRows,
     Learner,
     Progress,
     Run,
     calibrate,
     prepare,
 )
-from kernelstream.tables.schema import ColumnSchema, Schema
+from kernelstream.tables.schema import ColumnSchema, Schema, Target
 from kernelstream.tables.source import BadRowError, Block, Source, SourcePosition, open_table
-from kernelstream.tables.target import Target, infer_target
 
 __all__ = [
     "BadRow",
@@ -48,7 +46,6 @@ __all__ = [
     "Connection",
     "Feed",
     "File",
-    "FileRows",
     "Learner",
     "LiveRow",
     "LiveRows",

@@ -39,7 +39,15 @@ class Cells(LiveRows):
     def _names_enough(self, names: Sequence[str]) -> bool:
         return True  # whatever a header says
 
-    def _row(self, cells: dict[str, Any]) -> LiveRow | str:
+    def row_of(self, cells: dict[str, Any]) -> LiveRow | str:
+        """All values of a row, whatever they are.
+
+        Parameters
+        ----------
+        cells : dict
+            Values by name.
+        """
+        self.has_rows = True
         return LiveRow(np.empty(0), None, cells)
 
 
@@ -138,8 +146,8 @@ class AddressReader(ChunkReader):
 
 def requested_names(options: ReadOptions) -> tuple[str, ...] | None:
     """The columns that are requested by name; None if any may be read."""
-    learned = options.features or options.columns
-    if learned is None or any(glob.has_magic(name) for name in learned):
+    learned = options.columns
+    if learned is None or any(map(glob.has_magic, learned)):
         return None
     weight = [] if options.weight_column is None else [options.weight_column]
     return tuple(dict.fromkeys([*learned, *weight, *(options.keep or ())]))

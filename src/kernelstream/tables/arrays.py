@@ -69,11 +69,6 @@ class ArrayReader(Reader):
         self.start = stream.bytes.tell() if self.is_file else 0
         self.done = 0
 
-    @property
-    def numeric(self) -> frozenset[str]:
-        """All columns of the array."""
-        return frozenset(self.columns)
-
     def batches(self, columns: Selection) -> Iterator[Batch]:
         """Slices of the array; what has more than two dimensions is flattened row by row."""
         size = rows_in_batch(self.width, least=1)

@@ -34,12 +34,6 @@ class ColumnarReader(Reader):
         self.types = {field.name: field.type for field in schema}
         self.index_columns = index_columns(schema)
 
-    @property
-    def numeric(self) -> frozenset[str]:
-        """Columns of a type of numbers."""
-        tests = (pa.types.is_floating, pa.types.is_integer, pa.types.is_decimal)
-        return frozenset(n for n, type in self.types.items() if any(test(type) for test in tests))
-
     def head(self, columns: Selection, most: int) -> Batch:
         """No rows, with the types of the columns."""
         return Batch.of(pa.schema(self.types.items()).empty_table().select(columns.wanted))

@@ -47,10 +47,6 @@ class Dialect:
     skip: int = 0
     encoding: str = "utf-8"
 
-    def cells(self, line: str) -> list[str]:
-        """The cells of one row."""
-        return split_cells(line, self.delimiter)
-
 
 def infer_dialect(
     start: bytes,

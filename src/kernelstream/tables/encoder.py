@@ -1,9 +1,10 @@
-"""Table encoder (transformer): numbers, categories, missing values as numbers; inverse."""
+"""Table encoder (transformer) of data frames and arrays: columns as numbers, and back."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -11,9 +12,8 @@ import pyarrow as pa
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from kernelstream.tables.frames import as_table
 from kernelstream.tables.inference import SchemaOptions, infer_schema
-from kernelstream.tables.readers import Batch
+from kernelstream.tables.readers import Batch, array_of
 from kernelstream.tables.sample import ROWS
 from kernelstream.tables.schema import Schema, column_means, few
 
@@ -250,3 +250,45 @@ def warn_of_excluded(schema: Schema) -> None:
             "without this warning.",
             stacklevel=4,
         )
+
+
+def as_table(X: Any, names: Sequence[str] = ()) -> pa.Table:
+    """A frame of pandas or polars, an Arrow table or batch, or an array, as an Arrow table.
+
+    Columns of mixed kinds become text. Columns of an array have no names: they get ``names`` if
+    there are as many of them, and x0, x1 and so on otherwise.
+
+    Parameters
+    ----------
+    X : data frame, Arrow table or array of shape (n, d)
+        The table.
+    names : sequence of str
+        Names for the columns of an array.
+
+    Examples
+    --------
+    >>> as_table([[1, "red"], [2, "blue"]]).schema.names
+    ['x0', 'x1']
+    """
+    if hasattr(X, "iloc"):  # of pandas
+        columns = [array_of(X.iloc[:, j]) for j in range(X.shape[1])]
+        X = pa.Table.from_arrays(columns, names=list(map(str, X.columns)))
+    elif hasattr(X, "to_arrow"):  # of polars
+        X = X.to_arrow()
+    elif hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__"):
+        X = pa.table(X)
+    else:
+        X = _of_array(X, names)
+    repeated = sorted(name for name, n in Counter(X.column_names).items() if n > 1)
+    if repeated:
+        raise ValueError(f"The table has several columns called {few(repeated)}: rename them.")
+    return X
+
+
+def _of_array(X: Any, names: Sequence[str]) -> pa.Table:
+    X = np.asarray(X, dtype=None if hasattr(X, "dtype") else object)
+    if X.ndim != 2 or X.shape[1] < 1:
+        raise ValueError(f"Expected a table of shape (n, d), got an array of shape {X.shape}.")
+    if len(names) != X.shape[1]:
+        names = [f"x{j}" for j in range(X.shape[1])]
+    return pa.Table.from_arrays([array_of(X[:, j]) for j in range(X.shape[1])], names=list(names))

@@ -147,7 +147,7 @@ class FileFeed(Feed):
         for file in self.files:
             reader = open_reader(file, ReadOptions())
             try:
-                for batch in reader.batches(Selection(reader.names)):
+                for batch in reader.batches(Selection((), carried=reader.names)):
                     yield from self._of_batch(batch, reader.named)
             except UNREADABLE as problem:
                 raise SourceError(f"{file.name} cannot be read to its end: {problem}") from problem
@@ -156,11 +156,7 @@ class FileFeed(Feed):
 
     def _of_batch(self, batch: Batch, named: bool) -> Iterator[LiveRow | str]:
         """Valid rows and the reasons of the others, in their order."""
-        rows = self.parse.rows_of(batch.table, named)
-        if batch.matrix is not None:
-            cells = batch.matrix.astype(float).tolist()
-            rows = (self.parse.row_of(self.parse.named(values)) for values in cells)
-        valid = zip(batch.numbers.tolist(), rows, strict=False)
+        valid = zip(batch.numbers.tolist(), self.parse.rows_of(batch.table, named), strict=True)
         others = ((row.row, row.reason) for row in batch.invalid)
         for _, row in heapq.merge(valid, others, key=itemgetter(0)):
             yield row

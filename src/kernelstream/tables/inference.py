@@ -1,4 +1,4 @@
-"""Schema inference: column types from a sample of the rows, columns to exclude, with reasons."""
+"""Inference from a sample: types of columns, columns to exclude with reasons, the target."""
 
 from __future__ import annotations
 
@@ -25,17 +25,20 @@ from kernelstream.tables.schema import (
     TRUE,
     ColumnSchema,
     Schema,
+    Target,
     as_words,
     few,
     is_missing,
     is_text,
     plain_array,
+    require,
 )
 from kernelstream.tables.text import FIRST_ROWS
 
 MOST_LEVELS = 50  # of a category; a column with more different words is text
 REPEATED = 5  # rows a level, on average: text of fewer is names
 FEWEST_ROWS = 20  # from which an order of the rows is no accident
+MOST_CLASSES = 20  # different whole numbers up to which they are classes, if they repeat
 DATE = re.compile(r"\d{4}[-/]\d\d?[-/]\d\d?|\d\d?[-./ ](\d\d?|[A-Za-z]{3})[-./ ]\d{4}|\d\d?:\d\d")
 # Names of columns that count or name the rows.
 KEY_NAME = re.compile(
@@ -254,6 +257,8 @@ def column_of_numbers(name: str, words: list[str], options: SchemaOptions) -> Co
     """A column of text as numbers if at least half of its words are numbers of one spelling."""
     best, most = None, 0.0
     for decimal, thousands in SPELLINGS:
+        if most == 1.0:
+            break
         if options.thousands is not None:
             thousands = options.thousands
         if options.decimal in (None, decimal) and decimal not in thousands:
@@ -275,6 +280,62 @@ def spelled(decimal: str, thousands: str) -> Callable[[str], object]:
         digits = rf"(\d+|\d{{1,3}}([{re.escape(thousands)}])(\d{{2,3}}\2)*\d{{3}})"
     number = rf"[+\-\u2212]?{digits}({re.escape(decimal)}\d+)?([eE][+-]?\d+)?"
     return re.compile(number).fullmatch
+
+
+def infer_target(table: pa.Table, name: str, options: SchemaOptions) -> Target:
+    """What a column to be predicted is, by a sample of its rows.
+
+    Words and a few whole numbers that repeat are classes, other numbers are numbers;
+    ``options.treat`` says otherwise (``number`` or ``category``).
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        The sample.
+    name : str
+        The column.
+    options : SchemaOptions
+        What the user says about columns.
+
+    Examples
+    --------
+    >>> rows = pa.table({"kg": [1.5, 2.5, 9.0], "colour": ["red", "blue", "red"]})
+    >>> print(infer_target(rows, "kg", SchemaOptions()))
+    kg, a number
+    >>> print(infer_target(rows, "colour", SchemaOptions(treat={"colour": "category"})))
+    colour, 2 classes (blue, red)
+    """
+    cells = plain_array(table.column(name))
+    column = infer_column(table, name, options)
+    levels = levels_of(cells)
+    if column.use == NUMBER:
+        levels = () if options.use_of(name) == NUMBER else classes_of(column.encode(cells)[:, 0])
+    elif column.use == EXCLUDED or not levels:
+        raise SourceError(
+            f"The target {name!r} cannot be predicted: {column.reason}. Say what it is with "
+            f"--treat '{name}=number' or '{name}=category' (columns=...)."
+        )
+    elif all(word.removeprefix("-").isdecimal() and len(word) < 16 for word in levels):
+        column = ColumnSchema(name)  # whole numbers that are to be classes
+    else:
+        column = replace(column, use=CATEGORY)
+    if len(levels) == 1:
+        raise SourceError(
+            f"The target {name!r} is {levels[0]} in all rows of the sample: there is nothing to "
+            "predict."
+        )
+    reason = f"{len(levels)} classes" if levels else column.reason
+    return Target(**{**vars(column), "levels": levels, "reason": reason})
+
+
+def classes_of(values: np.ndarray) -> tuple[str, ...]:
+    """The whole numbers that are classes, because they are few and repeat; else none."""
+    values = values[np.isfinite(values)]
+    different = np.unique(values)
+    repeat = len(different) <= MOST_CLASSES and len(different) * REPEATED <= len(values)
+    if repeat and not np.mod(different, 1.0).any():
+        return tuple(f"{value:.17g}" for value in different)
+    return ()
 
 
 def why_excluded(
@@ -318,13 +379,3 @@ def matching(patterns: Sequence[str], names: Sequence[str], where: str) -> list[
             require([pattern], names, where)
         matches |= dict.fromkeys(hits)
     return list(matches)
-
-
-def require(wanted: Sequence[str], names: Sequence[str], where: str) -> None:
-    """Raise unless all columns are there."""
-    known = set(names)
-    missing = [name for name in wanted if name not in known]
-    if missing:
-        raise SourceError(
-            f"{where} has no column {', '.join(map(repr, missing))}; its columns: {few(names, 20)}."
-        )

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from kernelstream.tables.dialect import Dialect, as_number, infer_dialect, is_number
+from kernelstream.tables.dialect import Dialect, as_number, infer_dialect, is_number, split_cells
 from kernelstream.tables.files import SourceError
 from kernelstream.tables.readers import LONGEST_LINE
 from kernelstream.tables.text import parse_json
@@ -80,7 +80,7 @@ class LiveRows:
         self.time_column, self.keep = time_column, keep
         self.dialect: Dialect | None = None  # of CSV, as soon as a line shows it
         self.other_header: str | None = None  # names of other columns than the model's
-        self.n_good = 0
+        self.has_rows = False
 
     def read(self, line: bytes) -> LiveRow | str | None:
         """The row of a line, or of a message: its reason in words where it is none.
@@ -127,9 +127,31 @@ class LiveRows:
         cells : dict
             Values by name.
         """
-        row = self._row(cells)
-        self.n_good += isinstance(row, LiveRow)
-        return row
+        names = self.names
+        if names is None:
+            names = tuple(n for n in cells if n not in {self.time_column, *self.keep})
+            if len(names) != self.n_features:
+                return (
+                    f"{len(names)} values, but the model wants {self.n_features}: name "
+                    "the others with --time-column or --keep"
+                )
+        if self.takes_missing and not any(name in cells for name in names):
+            return f"there is no value for any of {', '.join(map(repr, names))}"
+        x = np.full(len(names), math.nan)
+        for i, name in enumerate(names):
+            if name in cells:
+                value = as_number(cells[name])
+                if value is None:
+                    return f"column {name!r}: {cells[name]!r} is not a number"
+                if math.isinf(value) or (math.isnan(value) and not self.takes_missing):
+                    return f"column {name!r}: the value is missing or infinite"
+                x[i] = value
+            elif not self.takes_missing:
+                return f"there is no value for {name!r}"
+        self.names = names  # of the first good row, where the model knows none
+        self.has_rows = True
+        kept = {name: cells.get(name) for name in self.keep}
+        return LiveRow(x, cells.get(self.time_column) if self.time_column else None, kept)
 
     def _of_json(self, text: str) -> LiveRow | str:
         """A line of NDJSON: an object, or values in the order of the model."""
@@ -148,7 +170,7 @@ class LiveRows:
             row = self._of_cells(text, self.dialect)
             # Any line of the right length is a header for a model without names. It was none if no
             # row fits it.
-            if not isinstance(row, str) or self.n_good or self.names is not None:
+            if not isinstance(row, str) or self.has_rows or self.names is not None:
                 return row
         dialect = infer_dialect(text.encode(), self.delimiter, self.header)
         names = dialect.names
@@ -174,7 +196,7 @@ class LiveRows:
 
     def _of_cells(self, text: str, dialect: Dialect) -> LiveRow | str:
         """A line of CSV as a row of these columns."""
-        cells = dialect.cells(text)
+        cells = split_cells(text, dialect.delimiter)
         if len(cells) != len(dialect.names):
             return f"{len(cells)} cells, but there are {len(dialect.names)} columns"
         return self.row_of(dict(zip(dialect.names, cells, strict=True)))
@@ -201,31 +223,3 @@ class LiveRows:
             In the order of the model.
         """
         return dict(zip(self._positions(len(values)), values, strict=True))
-
-    def _row(self, cells: dict[str, Any]) -> LiveRow | str:
-        names = self.names
-        if names is None:
-            names = tuple(n for n in cells if n not in {self.time_column, *self.keep})
-            if len(names) != self.n_features:
-                return (
-                    f"{len(names)} values, but the model wants {self.n_features}: name "
-                    "the others with --time-column or --keep"
-                )
-        x = np.empty(len(names))
-        if self.takes_missing and not any(name in cells for name in names):
-            return f"there is no value for any of {', '.join(map(repr, names))}"
-        for i, name in enumerate(names):
-            if name not in cells:
-                if not self.takes_missing:
-                    return f"there is no value for {name!r}"
-                x[i] = math.nan
-                continue
-            value = as_number(cells[name])
-            if value is None:
-                return f"column {name!r}: {cells[name]!r} is not a number"
-            if math.isinf(value) or (math.isnan(value) and not self.takes_missing):
-                return f"column {name!r}: the value is missing or infinite"
-            x[i] = value
-        self.names = names  # of the first good row, where the model knows none
-        kept = {name: cells.get(name) for name in self.keep}
-        return LiveRow(x, cells.get(self.time_column) if self.time_column else None, kept)

@@ -146,7 +146,7 @@ class TableModel(StoredEstimator):
         sample_weight : array of shape (n,), default=None
             Non-negative weights of the rows of a table in memory.
         until : float, default=None
-            As in :meth:`kernelstream.StreamingKernelPCA.fit`.
+            As in :meth:`kernelstream.StreamingKernelPCA.fit`, for a table in memory.
 
         Returns
         -------
@@ -156,7 +156,12 @@ class TableModel(StoredEstimator):
             for name in ("estimator_", "encoder_"):
                 draft.__dict__.pop(name, None)
             if is_files(X):
-                fit_files(draft, draft._source(X, y, sample_weight), until)
+                if until is not None:
+                    raise ValueError(
+                        "fit(until=...) draws rows by their number, and files are read in order: "
+                        "fit all of their rows, or give them as an array."
+                    )
+                fit_files(draft, draft._source(X, y, sample_weight))
             else:
                 draft.encoder_ = draft.new_encoder().fit(X)
                 draft.estimator_ = draft.new_estimator(draft.encoder_.encode(X))

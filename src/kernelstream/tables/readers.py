@@ -142,8 +142,6 @@ class ReadOptions:
 
     columns: Sequence[str] | None = None
     exclude: Sequence[str] = ()
-    features: Sequence[str] | None = None
-    n_features: int | None = None
     weight_column: str | None = None
     keep: Sequence[str] | None = ()
     on_bad_rows: str = "error"
@@ -174,11 +172,6 @@ class Reader:
     remarks: tuple[str, ...] = ()  # what is unusual about the file
     stream: ByteStream | None = None  # if the file is read from front to back
 
-    @property
-    def numeric(self) -> frozenset[str]:
-        """Names of the columns that hold numbers."""
-        raise NotImplementedError
-
     def batches(self, columns: Selection) -> Iterator[Batch]:
         """The rows, with these columns."""
         raise NotImplementedError
@@ -206,6 +199,15 @@ class Reader:
         """Close the file."""
         if self.stream is not None:
             self.stream.close()
+
+
+def array_of(values: Any, type: pa.DataType | None = None) -> pa.Array:
+    """Values as a column; those of several kinds are text."""
+    try:
+        return pa.array(values, type, from_pandas=True)
+    except (pa.ArrowException, OverflowError):
+        words = [None if v is None or v != v else str(v) for v in values]
+        return pa.array(words, pa.string())
 
 
 def rows_in_batch(n_columns: int, least: int = 64) -> int:

@@ -1,4 +1,4 @@
-"""Long runs over files: passes, checkpoints written at intervals, resuming, random rows.
+"""Long runs over files: passes, checkpoints written at intervals, resuming.
 
 A checkpoint is a model file that also says how far the run has come. A run that was stopped and
 resumed ends with the same model, bit for bit, as one that was not.
@@ -11,7 +11,7 @@ import copy
 import json
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,13 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernelstream import kernels
-from kernelstream.arrays import uniforms
-from kernelstream.estimators import (
-    KernelEstimator,
-    Passes,
-    ProgressiveSampling,
-    StreamingKernelPCA,
-)
+from kernelstream.estimators import KernelEstimator, Passes, StreamingKernelPCA
 from kernelstream.stream import ColumnScales
 from kernelstream.tables.encoder import TableEncoder
 from kernelstream.tables.files import fingerprint
@@ -153,17 +147,10 @@ class Progress:
 
 
 class CheckpointMismatchError(ValueError):
-    """A checkpoint was made by another run.
+    """A checkpoint was made by another run."""
 
-    Attributes
-    ----------
-    changed : tuple or None
-        A parameter that differs: its name, its value in the checkpoint, and its value now.
-    """
-
-    def __init__(self, message: str, changed: tuple[str, Any, Any] | None = None):
+    def __init__(self, message: str):
         super().__init__(f"{message}: remove it to start from the beginning.")
-        self.changed = changed
 
 
 class Run:
@@ -245,14 +232,9 @@ class Run:
         for block in self.source.ahead(start, self.progress.n_rows):
             self._learn(block)
             self.position = self.source.place(block.end)
-            now = self.progress
-            self.progress = replace(
-                now,
-                file=block.end.file,
-                row=block.end.row,
-                n_rows=now.n_rows + len(block),
-                n_invalid=now.n_invalid + (len(block.bad) if now.number == 1 else 0),
-            )
+            now, n_invalid = self.progress, len(block.bad) if self.progress.number == 1 else 0
+            read = now.n_rows + len(block), now.n_invalid + n_invalid
+            self.progress = Progress(now.number, block.end.file, block.end.row, *read)
             self._remember()
             self.on_block(block)
             if time.monotonic() - self.saved_at >= self.every:
@@ -314,8 +296,7 @@ class Run:
             before = stored["identity"].get(name)
             if before != value:
                 raise CheckpointMismatchError(
-                    f"The checkpoint {self.path} was made with {name}={before}, now it is {value}",
-                    (name, before, value),
+                    f"The checkpoint {self.path} was made with {name}={before}, now it is {value}"
                 )
         files = self._files()
         for before, now in zip(stored["files"], files, strict=False):
@@ -329,8 +310,8 @@ class Run:
             )
 
 
-def fit_files(model: TableModel, source: Source, until: float | None) -> None:
-    """Learn files into a model that has learned nothing: all rows, or as many as are needed."""
+def fit_files(model: TableModel, source: Source) -> None:
+    """Learn files into a model that has learned nothing."""
     model.encoder_ = TableEncoder.of(source.schema, **model.new_encoder().get_params())
     X = np.zeros((0, len(source.names))) if source.sampled_rows is None else source.sampled_rows
     model.estimator_ = estimator = model.new_estimator(X)
@@ -338,108 +319,4 @@ def fit_files(model: TableModel, source: Source, until: float | None) -> None:
         calibrate(estimator, source)
         if estimator.scale is None:
             ColumnScales.of(X).warn(source.names)
-    if until is not None:
-        if not isinstance(estimator, StreamingKernelPCA):
-            raise TypeError(f"{type(estimator).__name__} has no fit(until=...).")
-        drawn = ProgressiveSampling(until).fit(estimator, FileRows(source))
-        if drawn is not None:
-            model.estimator_ = drawn
-            return
     Run(Learner(estimator, source), source).complete()
-
-
-# -- random rows
-
-
-class FileRows:
-    """Rows of files for ``fit(until=…)``: how many there are, and their weight.
-
-    A row is found by reading: the files once to count their rows, and once for each set of draws.
-    The draws are those of an array with the same rows.
-
-    Parameters
-    ----------
-    source : Source
-        The files.
-    note : callable, optional
-        Function that is called with every block that is counted, for example to report progress.
-
-    Attributes
-    ----------
-    n : int
-        Number of valid rows.
-    weight : float
-        Sum of the weights of the rows.
-    """
-
-    def __init__(self, source: Source, note: Callable[[Block], None] = lambda block: None):
-        if source.from_pipe:
-            raise ValueError(
-                "fit(until=...) reads rows several times, and those of a pipe or an address come "
-                "once: write them to a file first, or fit all of them."
-            )
-        self.source, self.n, self.weight = source, 0, 0.0
-        for block in source.ahead():
-            self.n += len(block)
-            self.weight += float(cumulated(block)[-1]) if len(block) else 0.0
-            note(block)
-        if self.n and not self.weight > 0.0:
-            raise ValueError("All rows have weight zero: there is nothing to learn from.")
-
-    def draws(self, seed: int, wanted: dict[str, int]) -> Callable[[str, slice], np.ndarray]:
-        """So many draws for each purpose, all of them read now, in one pass, and held in memory.
-
-        Parameters
-        ----------
-        seed : int
-            Random seed.
-        wanted : dict of str to int
-            Number of draws for each purpose.
-
-        Returns
-        -------
-        callable
-            Function of a purpose and a slice that returns these draws.
-        """
-        chances = [uniforms(seed, f"until {purpose}", 0, n) for purpose, n in wanted.items()]
-        X = self.rows_at(np.concatenate(chances) * self.weight)
-        cuts = np.cumsum(list(wanted.values()))[:-1]
-        drawn = dict(zip(wanted, np.split(X, cuts), strict=True))
-        return lambda purpose, at: drawn[purpose][at]
-
-    def rows_at(self, points: np.ndarray) -> np.ndarray:
-        """The rows at some points of the line on which each is as long as its weight.
-
-        Parameters
-        ----------
-        points : array of shape (n,)
-            Points between 0 and the total weight.
-
-        Returns
-        -------
-        array of shape (n, d)
-            The rows, one for each point.
-        """
-        order = np.argsort(points, kind="stable")
-        points = np.minimum(points[order], np.nextafter(self.weight, 0.0))
-        rows = np.empty((len(points), len(self.source.names)), dtype=self.source.dtype)
-        done, start = 0, 0.0
-        for block in self.source.ahead():
-            if not len(block):
-                continue
-            ends = cumulated(block)
-            there = slice(done, int(np.searchsorted(points, start + ends[-1])))
-            index = np.searchsorted(ends, points[there] - start, side="right")
-            last = int(np.searchsorted(ends, ends[-1]))  # the last with a weight
-            rows[order[there]] = block.X[np.minimum(index, last)]
-            done, start = there.stop, start + float(ends[-1])
-        if done < len(points):
-            raise ValueError("The files have fewer rows than before: they changed meanwhile.")
-        return rows
-
-
-def cumulated(block: Block) -> np.ndarray:
-    """Weights of the rows of a block, summed up to each."""
-    if block.weights is None:
-        return np.arange(1.0, len(block) + 1.0)
-    return np.cumsum(block.weights)

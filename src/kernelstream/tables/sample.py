@@ -6,7 +6,7 @@ format give the same sample. The seed is 0 in every run, whatever else is drawn.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -135,20 +135,10 @@ def drawn_batches(
         n = reader.n_rows if limit is None else min(reader.n_rows, limit - n_before)
         drawn = uniforms(0, "survey", n_before, n)
         places = highest_draws(drawn, size)
-        batches: Iterable[tuple[int, Batch, np.ndarray]] = [
-            (n, reader.take(columns, places), drawn[places])
-        ]
-    else:
-        batches = numbered_batches(reader.batches(columns), n_before, limit)
-    for n, batch, drawn in batches:
-        yield n, batch if columns.features else replace(batch, matrix=None), drawn
-
-
-def numbered_batches(
-    batches: Iterator[Batch], n_before: int, limit: int | None
-) -> Iterator[tuple[int, Batch, np.ndarray]]:
-    """Batches, up to a limit, with the random numbers of their rows."""
-    for batch in batches:
+        batch = reader.take(columns, places)
+        yield n, batch if columns.features else replace(batch, matrix=None), drawn[places]
+        return
+    for batch in reader.batches(columns):
         n = len(batch.numbers) if limit is None else min(len(batch.numbers), limit - n_before)
         yield n, batch, uniforms(0, "survey", n_before, n)
         n_before += n

@@ -183,6 +183,98 @@ class ColumnSchema:
         return pa.array(np.ascontiguousarray(X[:, 0]))
 
 
+@dataclass(frozen=True)
+class Target(ColumnSchema):
+    """What a model predicts: a number, or a class of those that the sample had.
+
+    Its levels are the classes: whole numbers of a column of numbers, words of a category. Without
+    levels, numbers are predicted.
+    """
+
+    @property
+    def is_class(self) -> bool:
+        """Whether classes are predicted, and not numbers."""
+        return bool(self.levels)
+
+    @property
+    def classes(self) -> np.ndarray:
+        """The classes, sorted: whole numbers or words."""
+        if self.use == NUMBER:
+            return np.array(sorted(map(int, self.levels)))
+        return np.array(sorted(self.levels), dtype=object)
+
+    def __str__(self) -> str:
+        if not self.is_class:
+            return f"{self.name}, a number"
+        return f"{self.name}, {len(self.classes)} classes ({few(list(map(str, self.classes)))})"
+
+    def values(self, cells: Any) -> tuple[np.ndarray, list[InvalidCell]]:
+        """Targets of rows, and the cells that are none.
+
+        Parameters
+        ----------
+        cells : pyarrow.Array
+            The column of the targets.
+
+        Returns
+        -------
+        numpy.ndarray
+            A target for each row; any one for an invalid cell.
+        list of InvalidCell
+            The cells that are no target, with the reason.
+        """
+        cells = plain_array(cells)
+        if self.use == CATEGORY:
+            place = pc.index_in(as_words(cells), pa.array(self.classes, pa.string()))
+            codes = pc.fill_null(place, -1).to_numpy(zero_copy_only=False)
+            values, invalid = self.classes[codes], codes < 0
+        else:
+            values = np.asarray(self.encode(cells)[:, 0], dtype=float)
+            invalid = ~np.isfinite(values)
+            if self.is_class:
+                invalid |= ~np.isin(values, self.classes)
+                values = np.where(invalid, self.classes[0], values).astype(self.classes.dtype)
+        missing = is_missing(cells)
+        return values, [
+            InvalidCell(place, self.name, self._why_invalid(cells[place].as_py(), missing[place]))
+            for place in np.flatnonzero(invalid).tolist()
+        ]
+
+    def _why_invalid(self, cell: Any, missing: bool) -> str:
+        if missing:
+            return "the value is missing"
+        if not self.is_class:
+            return self.why_invalid(cell, "float64")
+        n = len(self.levels)
+        return f"{cell!r} is none of the {n} classes that a sample of all rows had"
+
+    # -- files
+
+    def to_facts(self) -> dict[str, Any]:
+        """As plain values, for a model file."""
+        return asdict(self)
+
+    @classmethod
+    def from_facts(cls, facts: Any) -> Self:
+        """Read what ``to_facts`` wrote; anything else is an error.
+
+        Parameters
+        ----------
+        facts : dict
+            As it comes from the header of a model file.
+
+        Returns
+        -------
+        Target
+            The target that was stored.
+        """
+        target = super().from_facts(facts)
+        if target.use not in (NUMBER, CATEGORY):
+            raise ValueError(f"the target {facts}")
+        _ = target.classes
+        return target
+
+
 def is_text(type: pa.DataType) -> bool:
     """Whether a column holds text."""
     return pa.types.is_string(type) or pa.types.is_large_string(type)
@@ -269,20 +361,15 @@ class Schema:
     fills: bool = True
 
     @classmethod
-    def of_numbers(cls, names: Sequence[str], fills: bool = False) -> Schema:
-        """The schema of columns of numbers.
+    def of_numbers(cls, names: Sequence[str]) -> Schema:
+        """The schema of columns of numbers, of which none may be missing.
 
         Parameters
         ----------
         names : sequence of str
             Names of the columns.
-        fills : bool
-            Whether missing values are filled.
         """
-        return cls(tuple(ColumnSchema(str(name)) for name in names), fills=fills)
-
-    def __iter__(self) -> Iterator[ColumnSchema]:
-        return iter(self.columns)
+        return cls(tuple(ColumnSchema(str(name)) for name in names), fills=False)
 
     @cached_property
     def learned(self) -> tuple[ColumnSchema, ...]:
@@ -318,6 +405,7 @@ class Schema:
     def lines(self) -> list[str]:
         """The short form: a line for each encoding, with the columns that have it."""
         titles = {
+            NUMBER: "Numbers with decimal commas or thousands",
             BOOLEAN: "Booleans, as 0 and 1",
             CATEGORY: "Categories, one-hot",
             CODES: "Categories, as codes",
@@ -325,12 +413,8 @@ class Schema:
         requested = ("not asked for", "the weight of the rows", "the target")
         titled: dict[str, list[str]] = {}
         for column in self.columns:
-            title = titles.get(column.use)
-            if column.use == EXCLUDED and column.reason not in requested:
-                title = f"Left out, {column.reason}"
-            elif column.use == NUMBER and not column.is_plain:
-                title = "Numbers with decimal commas or thousands"
-            if title is not None:
+            if not (column.is_plain or column.reason in requested):
+                title = titles.get(column.use, f"Left out, {column.reason}")
                 titled.setdefault(title, []).append(column.name)
         if missing := [column.name for column in self.learned if column.missing]:
             done = "filled by the model" if self.fills else "such rows are bad ones"
@@ -392,12 +476,7 @@ class Schema:
         table : Arrow table
             With all columns that were learned.
         """
-        missing = [name for name in self.inputs if name not in table.column_names]
-        if missing:
-            raise SourceError(
-                f"The table has no column {', '.join(map(repr, missing))}, which the model "
-                f"learned; its columns: {few(table.column_names)}."
-            )
+        require(self.inputs, table.column_names, "The table")
         X, invalid = self.encode(Batch.of(table.select(list(self.inputs))), "float64")
         if invalid:
             first = min(invalid, key=lambda cell: cell.place)
@@ -439,6 +518,16 @@ class Schema:
             raise ValueError(
                 f"the file treats columns in a way that no release has written ({problem})."
             ) from problem
+
+
+def require(wanted: Sequence[str], names: Sequence[str], where: str) -> None:
+    """Raise unless all columns are there."""
+    known = set(names)
+    missing = [name for name in wanted if name not in known]
+    if missing:
+        raise SourceError(
+            f"{where} has no column {', '.join(map(repr, missing))}; its columns: {few(names, 20)}."
+        )
 
 
 def column_means(rows: np.ndarray) -> np.ndarray:

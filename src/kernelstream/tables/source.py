@@ -15,16 +15,17 @@ from kernelstream.arrays import prints_short
 from kernelstream.tables.arrays import ArrayReader
 from kernelstream.tables.files import File, SourceError, find_files, standard_input
 from kernelstream.tables.formats import open_reader
-from kernelstream.tables.inference import SchemaOptions, infer_schema, matching, require
+from kernelstream.tables.inference import (
+    SchemaOptions,
+    infer_column,
+    infer_schema,
+    infer_target,
+    matching,
+)
 from kernelstream.tables.readers import UNREADABLE, BadRow, Batch, Reader, ReadOptions, Selection
 from kernelstream.tables.sample import TableSample, sample_rows
-from kernelstream.tables.schema import (
-    InvalidCell,
-    Schema,
-    column_means,
-    few,
-)
-from kernelstream.tables.target import Target, infer_target
+from kernelstream.tables.schema import InvalidCell, Schema, Target, column_means, few, require
+from kernelstream.tables.text import FIRST_ROWS
 
 
 @dataclass(frozen=True)
@@ -112,8 +113,9 @@ class Source:
         ``mqtt://``, ``opcua://``, ``sql:``).
     schema : SchemaOptions or Schema, optional
         Infer the types of the columns from a sample of all files, with what the user says about
-        them, or take a schema that was inferred before. ``X`` then has NaN for missing values that
-        will be filled. Without a schema, columns of numbers are read, and every value must be one.
+        them, or take a schema that was inferred before: its columns, or as many others of numbers
+        (``columns``) in its order. ``X`` then has NaN for missing values that will be filled.
+        Without a schema, columns of numbers are read, and every value must be one.
     target : str or Target, optional
         The column to be predicted, with ``schema``: its values are ``Block.y``, and a row without
         one is invalid. Whether it is a number or a class is inferred, or known already.
@@ -123,10 +125,6 @@ class Source:
         columns, exclude : sequence of str
             Names or patterns (``"sensor_*"``) of the columns to learn, and of those not to. Without
             any, all columns that hold numbers.
-        features : sequence of str
-            Exactly these columns in this order: those of a model.
-        n_features : int
-            Number of columns of a model that has no names.
         weight_column : str
             Column with the weight of each row.
         keep : sequence of str or None
@@ -188,13 +186,12 @@ class Source:
         wanted = ReadOptions(**options)
         paths = [paths] if isinstance(paths, str | os.PathLike) else paths
         self.files = find_files(paths, wanted.format)
-        if isinstance(schema, Schema) and schema.is_nameless:
-            wanted = replace(wanted, n_features=len(schema.inputs))
-        elif isinstance(schema, Schema):
-            wanted = replace(wanted, features=schema.inputs)
         if wanted.stdin is None and any(file.is_stdin for file in self.files):
             wanted = replace(wanted, stdin=standard_input())
-        self.options, first = wanted, open_reader(self.files[0], wanted)
+        self.options = asked = wanted
+        if isinstance(schema, Schema) and wanted.columns is None and not schema.is_nameless:
+            asked = replace(wanted, columns=schema.inputs)  # of an address, by these names
+        first = open_reader(self.files[0], asked)
         self._done = 0.0
         self.from_pipe = not all(os.path.isfile(file.path) for file in self.files)
         try:
@@ -213,10 +210,13 @@ class Source:
         name = target.name if isinstance(target, Target) else target
         self.sample: TableSample | None = None
         if isinstance(schema, SchemaOptions):
-            self.schema, self.sample = infer(self.files, first, schema, name, self.options)
-        elif schema is None or (schema.is_nameless and first.named):
-            # The order of plain numbers is all that a schema without names knows.
-            self.schema = choose(first, self.options, name)
+            self.schema = self._inferred(first, schema, name)
+        elif schema is None:
+            self.schema = self._of_numbers(first, name)
+        elif self.options.columns or (schema.is_plain and schema.is_nameless == first.named):
+            # Of numbers that have no names in the model, or in the file, the order counts.
+            chosen = self._of_numbers(first, name, len(schema.inputs))
+            self.schema = replace(chosen, fills=schema.fills)
         else:
             self.schema = schema
         if isinstance(target, str):
@@ -225,7 +225,14 @@ class Source:
             sampled = pa.Table.from_batches([self.sample.batch.table])
             target = infer_target(sampled, target, schema)
         self.target = target
-        self.selection = select(first, self.schema, name, self.options)
+        names, where, learned = first.names, first.file.name, set(self.schema.inputs)
+        if self.options.keep is None:
+            carried = [column for column in names if column not in learned]
+        else:
+            carried = matching(self.options.keep, names, where)
+        weight = self.options.weight_column
+        self.selection = Selection(self.schema.inputs, weight, tuple(carried), name)
+        require(self.selection.wanted, names, where)
         self.dtype = self.options.dtype
         if self.dtype == "auto":
             numbers = [column.name for column in self.schema.learned if column.is_plain]
@@ -237,6 +244,58 @@ class Source:
             self._encode_sample(self.sample.batch)
         self.remarks = first.remarks if self.sample is None else self.sample.remarks
         self.named, self.image_shape = first.named, first.image_shape
+
+    def _inferred(self, first: Reader, said: SchemaOptions, target: str | None) -> Schema:
+        """The schema by a sample of all rows; the numbers of an array belong together."""
+        where = first.file.name
+        require([] if target is None else [target], first.names, where)
+        if target is not None and target == self.options.weight_column:
+            raise SourceError(f"The column {target!r} cannot be target and weight at once.")
+        if isinstance(first, ArrayReader):
+            schema = self._of_numbers(first, target)
+            wanted = Selection(schema.inputs, target=target)
+            self.sample = sample_rows(self.files, first, wanted, self.options)
+            if target is not None and not self.sample.whole:
+                raise SourceError(
+                    "The target of an array in a pipe is not known before: name a file."
+                )
+            return replace(schema, fills=said.missing == "fill")
+        self.sample = sample_rows(self.files, first, Selection(first.names), self.options)
+        schema = infer_schema(
+            pa.Table.from_batches([self.sample.batch.table]),
+            said,
+            self.options,
+            target=target,
+            index=first.index_columns,
+            named=first.named,
+            whole=self.sample.whole,
+            where=where,
+        )
+        for name, columns in self.sample.columns.items():
+            require(schema.inputs, columns, name)
+        return schema
+
+    def _of_numbers(self, first: Reader, target: str | None, n_wanted: int | None = None) -> Schema:
+        """Columns of numbers by name or pattern; by default all there are."""
+        names, where, options = first.names, first.file.name, self.options
+        others = {*matching(options.exclude, names, where), options.weight_column, target}
+        columns = options.columns
+        if columns is None:
+            head = first.head(Selection(names), FIRST_ROWS)
+            table, plain = pa.Table.from_batches([head.table]), SchemaOptions(decimal=".")
+            is_array = head.matrix is not None
+            columns = [n for n in names if is_array or infer_column(table, n, plain).is_plain]
+        features = [name for name in matching(columns, names, where) if name not in others]
+        if not features:
+            raise SourceError(
+                f"{where} has no column of numbers to learn; its columns: {few(names, 20)}."
+            )
+        if n_wanted not in (None, len(features)):
+            raise SourceError(
+                f"{where} has {len(features)} columns of numbers and the model wants {n_wanted}; "
+                f"choose them with --columns: {few(features, 20)}."
+            )
+        return Schema.of_numbers(features)
 
     def _encode_sample(self, batch: Batch) -> None:
         """Encode the sample; missing values will be filled if it has any."""
@@ -454,75 +513,6 @@ def open_table(
            [2. , 1. , 0. ]]), array([1, 0]))
     """
     return Source(paths, schema=schema or SchemaOptions(), target=target, **options)
-
-
-def infer(
-    files: Sequence[File],
-    first: Reader,
-    schema_options: SchemaOptions,
-    target: str | None,
-    options: ReadOptions,
-) -> tuple[Schema, TableSample]:
-    """The schema of files by a sample of their rows; the numbers of an array belong together."""
-    where = first.file.name
-    require([] if target is None else [target], first.names, where)
-    if target is not None and target == options.weight_column:
-        raise SourceError(f"The column {target!r} cannot be target and weight at once.")
-    if isinstance(first, ArrayReader):
-        schema = replace(choose(first, options, target), fills=schema_options.missing == "fill")
-        sample = sample_rows(files, first, Selection(schema.inputs, target=target), options)
-        if target is not None and not sample.whole:
-            raise SourceError("The target of an array in a pipe is not known before: name a file.")
-        return schema, sample
-    sample = sample_rows(files, first, Selection(first.names), options)
-    schema = infer_schema(
-        pa.Table.from_batches([sample.batch.table]),
-        schema_options,
-        options,
-        target=target,
-        index=first.index_columns,
-        named=first.named,
-        whole=sample.whole,
-        where=where,
-    )
-    for name, columns in sample.columns.items():
-        require(schema.inputs, columns, name)
-    return schema, sample
-
-
-def choose(first: Reader, options: ReadOptions, target: str | None) -> Schema:
-    """Columns of numbers by name or pattern, or those of a model; by default all there are."""
-    names, where = first.names, first.file.name
-    columns, n_wanted = options.columns, options.n_features
-    if options.features is not None:
-        n_wanted = len(options.features)
-        columns = options.features if first.named else columns
-    others = {*matching(options.exclude, names, where), options.weight_column, target}
-    if columns is None:
-        columns = [name for name in names if name in first.numeric]
-    features = [name for name in matching(columns, names, where) if name not in others]
-    if not features:
-        raise SourceError(
-            f"{where} has no column of numbers to learn; its columns: {few(names, 20)}."
-        )
-    if n_wanted not in (None, len(features)):
-        raise SourceError(
-            f"{where} has {len(features)} columns of numbers and the model wants {n_wanted}; "
-            f"choose them with --columns: {few(features, 20)}."
-        )
-    return Schema.of_numbers(features)
-
-
-def select(first: Reader, schema: Schema, target: str | None, options: ReadOptions) -> Selection:
-    """The columns to be read, which the first file must have."""
-    names, where, learned = first.names, first.file.name, set(schema.inputs)
-    if options.keep is None:
-        carried = [name for name in names if name not in learned]
-    else:
-        carried = matching(options.keep, names, where)
-    selection = Selection(schema.inputs, options.weight_column, tuple(carried), target)
-    require(selection.wanted, names, where)
-    return selection
 
 
 def weights_of(batch: Batch, name: str) -> tuple[np.ndarray, list[InvalidCell]]:

@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -21,7 +20,6 @@ from kernelstream.tables.dialect import (
     decoder_of,
     infer_dialect,
     infer_encoding,
-    is_number,
     squeezed,
     whole_rows,
 )
@@ -33,6 +31,7 @@ from kernelstream.tables.readers import (
     Reader,
     ReadOptions,
     Selection,
+    array_of,
     check_names,
     chunk_bytes,
 )
@@ -54,25 +53,15 @@ class ChunkReader(Reader):
         """These columns of a chunk, and its invalid rows."""
         raise NotImplementedError
 
-    def all_chunks(self) -> Iterator[Any]:
-        """All chunks; they can be read once."""
-        first, self.first = self.first, None
-        return chain([first] if first else [], self.rest)
-
     def head(self, columns: Selection, most: int) -> Batch:
         """At most so many rows of the first chunk, which is read again."""
         return Batch.of(self.parse(self.first, columns.wanted)[0].slice(0, most))
 
-    @cached_property
-    def numeric(self) -> frozenset[str]:
-        """Columns most of whose first cells are numbers."""
-        head = self.head(Selection(self.names), FIRST_ROWS).table
-        return frozenset(name for name in self.names if holds_numbers(head.column(name)))
-
     def batches(self, columns: Selection) -> Iterator[Batch]:
-        """One batch for each chunk."""
+        """One batch for each chunk; they can be read once."""
+        first, self.first = self.first, None
         end = 0
-        for chunk in self.all_chunks():
+        for chunk in chain([first] if first else [], self.rest):
             table, found = self.parse(chunk, columns.wanted)
             start, end = end, end + table.num_rows + len(found)
             numbers = np.delete(np.arange(start + 1, end + 1), [row - 1 for row in found])
@@ -271,28 +260,13 @@ class NdjsonReader(TextReader):
         return table.select(names) if is_whole else None
 
 
-def holds_numbers(column: pa.Array) -> bool:
-    """Whether most cells of a column are numbers; one without values may hold some."""
-    if not pa.types.is_string(column.type):
-        return not (pa.types.is_boolean(column.type) or pa.types.is_nested(column.type))
-    cells = column.drop_null().to_pylist()
-    return 2 * sum(map(is_number, cells)) >= len(cells)
-
-
 def columns_of(
     rows: list[dict[str, Any]], names: Sequence[str], types: Mapping[str, pa.DataType] = {}
 ) -> pa.Table:
     """Rows as columns; a column with values of several kinds is text."""
-
-    def column(name: str) -> pa.Array:
-        values = [row.get(name) for row in rows]
-        try:
-            return pa.array(values, types.get(name))
-        except (pa.ArrowException, OverflowError):
-            words = [None if value is None else str(value) for value in values]
-            return pa.array(words, pa.string())
-
-    return pa.table({name: column(name) for name in names})
+    return pa.table(
+        {name: array_of([row.get(name) for row in rows], types.get(name)) for name in names}
+    )
 
 
 def parse_json(line: str) -> Any:
