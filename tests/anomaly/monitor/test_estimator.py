@@ -107,7 +107,7 @@ def test_without_smoothing_a_row_is_judged_by_itself() -> None:
 @pytest.mark.parametrize("alpha", [1e-4, 1e-11])
 def test_alarms_that_are_asked_for_ever_so_rarely(alpha: float) -> None:
     """There is a limit, and an event is never without an alarm."""
-    with pytest.warns(UserWarning, match=r"too few for alpha = .* Give at least \d+ rows"):
+    with pytest.warns(UserWarning, match=r"too few for alarms .* Give at least \d+ rows"):
         monitor = small(alpha=alpha, width=300.0, adapt="off").fit(process(300))
     assert np.isfinite(monitor.offset_)
     limits = monitor.limits_

@@ -17,7 +17,6 @@ from kernelstream.anomaly.monitor.models import Drift
 from kernelstream.anomaly.monitor.parameters import (
     alarm_rate,
     check_stream_parameters,
-    is_auto,
     settings_of,
     warn_of_few_rows,
 )
@@ -183,7 +182,7 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
                     X,
                     run,
                     settings,
-                    lags=None if is_auto(self.lags) else int(self.lags),
+                    lags=None if self.lags == "auto" else int(self.lags),
                     smoothing=0.1 if self.smooth is None else float(self.smooth),
                     alpha=float(self.alpha),
                 )

@@ -266,7 +266,7 @@ class Sensors:
 
     @property
     def dead(self) -> np.ndarray:
-        """Which of the others no longer move; those that were constant at ``fit`` are not watched."""
+        """Which of the others no longer move; columns constant at ``fit`` are not watched."""
         still = self.run > np.maximum(LEAST_RUN, RUN_FACTOR * self.longest)
         return (self.longest > 0) & still & ~self.silent
 
