@@ -80,7 +80,12 @@ def fit_state(
         if setting.width > WIDEST or not saturates(normal, limits.index.limit(alpha)):
             break
         if not may_widen:
-            warn_of_saturation(normal)
+            warnings.warn(
+                f"width={setting.width:g} is so narrow that the index far away, "
+                f"{normal.index.far_away:.3g}, is less than five times its limit: large faults "
+                "look like small ones. Use a larger width or 'auto', or more points in the basis.",
+                stacklevel=3,
+            )
             break
         setting = replace(setting, width=WIDER * setting.width)
     curvature = mean_curvature(normal, R if calibration is None else calibration)
@@ -103,16 +108,6 @@ def lagged_rows_to_learn(Z: np.ndarray, lags: int) -> np.ndarray:
             "lags."
         )
     return require_summable(R)
-
-
-def warn_of_saturation(normal: Normal) -> None:
-    """Warn that the index of large faults is hardly above its limit."""
-    warnings.warn(
-        f"width={normal.setting.width:g} is so narrow that the index far away, "
-        f"{normal.index.far_away:.3g}, is less than five times its limit: large faults look like "
-        "small ones. Use a larger width or 'auto', or more points in the basis.",
-        stacklevel=4,
-    )
 
 
 def warn_of_glitches(X: np.ndarray, names: tuple[str, ...]) -> None:

@@ -68,13 +68,7 @@ def alarm_rate(given: KernelMonitor, limits: Limits) -> float:
         return float(given.alpha)
     rows_a_day = 24.0 * 3600.0 / float(given.interval)
     share = float(given.false_events_per_day) / rows_a_day * limits.burst
-    if share < LEAST_ALPHA:
-        raise ValueError(
-            f"{type(given).__name__}: false_events_per_day = {given.false_events_per_day!r} and "
-            f"interval = {given.interval!r} leave no share of rows that may raise an alarm: "
-            "allow more false events."
-        )
-    return min(share, MOST_ALPHA)
+    return min(max(share, LEAST_ALPHA), MOST_ALPHA)
 
 
 def warn_of_few_rows(given: KernelMonitor, limits: Limits) -> None:
