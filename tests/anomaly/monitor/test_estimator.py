@@ -204,8 +204,6 @@ def test_parameters_that_change_along_the_stream_are_checked(
         ({"false_events_per_day": "few", "interval": 1.0}, "must be a number above 0"),
         ({"false_events_per_day": 1.0, "interval": 0}, "interval must be a number above 0"),
         ({"false_events_per_day": 1.0, "interval": 10**400}, "interval must be a number above 0"),
-        ({"false_events_per_day": 1.0, "interval": 5e-324}, "allow more false events"),
-        ({"false_events_per_day": 1e-300, "interval": 1e-20}, "allow more false events"),
     ],
     ids=str,
 )

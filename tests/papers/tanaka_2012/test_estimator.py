@@ -267,7 +267,7 @@ def test_weights_of_rows_scale_the_step() -> None:
     ("options", "words"),
     [
         (dict(method="sgd"), "method must be one of rls, lms, subkha"),
-        (dict(weights=[1.0, 2.0]), "must not increase"),
+        (dict(weights=[1.0, 2.0]), "the first component's the largest"),
         (dict(weights=[1.0]), "1 weights were given for 2 components"),
         (dict(weights=[1.0, -1.0]), "must be positive"),
         (dict(beta=1.5), "forgetting must be a number between 0 and 1"),
