@@ -339,7 +339,7 @@ def records(model: KernelMonitor, queries: Any) -> Arrays:
     """Records of the next rows of the stream, from which the monitor learns."""
     made = model.update_many(queries)
     numbers = ("index", "smoothed", "lasting", "t2", "spe", "limit", "event_limit", "p_value")
-    verdicts = ("row", "t2_blind", "alarm", "acknowledged", "learned")
+    verdicts = ("row", "alarm", "acknowledged", "learned")
     found = {f"records.{name}": made.column(name) for name in (*numbers, *verdicts)}
     found["records.event"] = np.array([record.event or 0 for record in made])
     found["records.missing"] = np.array([" ".join(record.missing) for record in made])

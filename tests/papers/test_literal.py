@@ -368,8 +368,8 @@ def test_what_cannot_go_together_is_said() -> None:
         (IncrementalKernelPCA(2, n_points=5, n_preimages=2), "two ways to compress"),
         (IncrementalKernelPCA(n_preimages=2), "give n_components as an integer"),
         (IncrementalKernelPCA(2, n_preimages=2, sharing="no"), "sharing must be one of"),
-        (OnlineKernelPCA(guard=wrong), "guard must be True or False"),
-        (KernelHebbianPCA(ritz=wrong), "ritz must be True or False"),
+        (OnlineKernelPCA(guard=wrong), "guard must be one of True, False"),
+        (KernelHebbianPCA(ritz=wrong), "ritz must be one of True, False"),
     ):
         with pytest.raises(ValueError, match=message):
             model.partial_fit(X)

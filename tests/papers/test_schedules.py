@@ -63,9 +63,9 @@ def test_only_the_automatic_schedule_has_a_step_for_each_component():
 @pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf"), "fast", None, True])
 @pytest.mark.parametrize("kind", [schedules.InverseTime, schedules.SearchThenConverge])
 def test_a_step_that_makes_no_sense_is_refused_in_words(kind, value):
-    with pytest.raises(ValueError, match="eta0 must be a positive number"):
+    with pytest.raises(ValueError, match="eta0 must be a number above 0"):
         kind(eta0=value).check()
-    with pytest.raises(ValueError, match="eta must be a positive number"):
+    with pytest.raises(ValueError, match="eta must be a number above 0"):
         schedules.ConstantRate(value).check()
 
 
@@ -76,13 +76,13 @@ def test_numbers_of_numpy_are_numbers():
     of_numpy.check()
     plain = schedules.SearchThenConverge(0.5, 1000, floor=0.0)
     np.testing.assert_array_equal(of_numpy.steps(1, 5), plain.steps(1, 5))
-    with pytest.raises(ValueError, match="eta must be a positive number, got True"):
+    with pytest.raises(ValueError, match="eta must be a number above 0, got True"):
         schedules.ConstantRate(True).check()
 
 
 def test_the_floor_may_be_zero_but_not_negative():
     schedules.InverseTime(floor=0.0).check()
-    with pytest.raises(ValueError, match="floor must be a non-negative number"):
+    with pytest.raises(ValueError, match="floor must be a number above 0"):
         schedules.InverseTime(floor=-0.1).check()
 
 

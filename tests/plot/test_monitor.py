@@ -47,10 +47,6 @@ def test_control_charts(watched: tuple[KernelMonitor, Records]) -> None:
     np.testing.assert_array_equal(line(axes[0], "single row"), records.column("index_limit"))
     assert np.all(line(axes[0], "95%") < line(axes[0], "99%"))
     assert len(line(axes[0], "alarm")) == records.column("alarm").sum() > 20
-    blind = records.column("t2_blind")
-    labels = [one.get_label() for one in axes[2].lines]
-    assert ("blind" in labels) == blind.any()
-    assert not blind.any() or len(line(axes[2], "blind")) == blind.sum()
     shaded = [patch.get_label() for patch in axes[0].patches]
     assert len(shaded) == len({r.event for r in records if r.event})
     figure, given = plt.subplots(4, 1)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.serialization import Part, as_number, check_count, stored
+from kernelstream.serialization import Part, as_number, check_count, check_number, stored
 
 __all__ = [
     "AutomaticRate",
@@ -50,13 +50,8 @@ class Schedule(Part):
     def check(self) -> None:
         """Raise ``ValueError`` in words when a parameter makes no sense."""
         for name, value in self.get_params(deep=False).items():
-            zero_is_fine = name == "floor"
-            number = as_number(value)
-            if not (math.isfinite(number) and (number > 0 or (zero_is_fine and number == 0))):
-                raise ValueError(
-                    f"{type(self).__name__}: {name} must be a "
-                    f"{'non-negative' if zero_is_fine else 'positive'} number, got {value!r}."
-                )
+            if name != "floor" or value != 0:
+                check_number(type(self).__name__, name, value)
 
 
 @stored

@@ -14,7 +14,7 @@ from array_api_compat import array_namespace
 from kernelstream import trackers
 from kernelstream.arrays import Array, compiled, like, to_float64, to_host
 from kernelstream.papers.schedules import Schedule
-from kernelstream.serialization import stored
+from kernelstream.serialization import check_choice, stored
 
 # Rows in one compiled pass: its cost per row is r(r + 64), that of the products around it r·m.
 PASS_ROWS = 64
@@ -98,8 +98,7 @@ class Sequential(trackers.Tracker[S]):
 
 def check_steps(name: str, schedule: Schedule, guard: Any) -> None:
     """Raise unless ``guard`` is True or False, and the schedule has steps without it if False."""
-    if not isinstance(guard, bool | np.bool_):
-        raise ValueError(f"{name}: guard must be True or False, got {guard!r}.")
+    check_choice(f"{name}: guard", guard, (True, False))
     if schedule.relative and not guard:
         raise ValueError(
             f"guard=False runs the bare rule, and the steps of {schedule} end at the limit that "

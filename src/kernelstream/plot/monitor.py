@@ -80,8 +80,8 @@ def control_charts(
     """The control charts, one below the other: index with its smoothed version, lasting, T², SPE.
 
     Logarithmic, with the limits of 95% and 99%. The first two raise alarms: the index of a single
-    row over the dotted line, the smoothed one or ``lasting`` over the others. Events are shaded;
-    alarms are marked; where T² does not see what the index sees, it is marked as blind.
+    row over the dotted line, the smoothed one or ``lasting`` over the others. Events are shaded
+    and alarms are marked.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def control_charts(
 def _draw_statistics(
     axis: Any, chart: ControlChart, records: Records, times: np.ndarray, smooth: bool
 ) -> None:
-    """Values of single rows as dots, smoothed ones as a line; alarms and blind rows are marked."""
+    """Values of single rows as dots, smoothed ones as a line; alarms are marked."""
     values = np.maximum(records.column(chart.dots or chart.statistic), np.finfo(float).tiny)
     axis.plot(times, values, ".", ms=2.5, color=QUIET if chart.dots else BLUE, alpha=0.7)
     if chart.dots:
@@ -133,10 +133,6 @@ def _draw_statistics(
         if smooth:
             single = records.column(f"{chart.dots}_limit")
             axis.plot(times, single, ":", color=INK, lw=0.9, label="single row")
-    if chart.statistic == "t2":
-        blind = records.column("t2_blind")
-        label = "blind" if blind.any() else None
-        axis.plot(times[blind], values[blind], "x", ms=4, color=ORANGE, label=label)
 
 
 def _draw_limits(

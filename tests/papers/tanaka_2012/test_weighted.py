@@ -203,7 +203,7 @@ def test_what_weights_may_be(method: str) -> None:
     for weights in BAD_WEIGHTS:
         with pytest.raises(ValueError, match=f"{name}: weights must be positive numbers, one for"):
             rule_and_twin(method, omega=weights)[0].check()
-    with pytest.raises(ValueError, match=f"{name}: weights must not increase"):
+    with pytest.raises(ValueError, match=f"{name}: .* the first component's the largest"):
         rule_and_twin(method, omega=[1.0, 1.1])[0].check()
     rule = rule_and_twin(method, omega=[1.0, 1.0])[0]
     rule.check()

@@ -71,7 +71,8 @@ def slopes(
     G, stretch = normal.index.gradient(U, product)
     U = U / stretch[:, None]
     steepness = row_dots(U, G) / np.maximum(row_dots(U, product(U, curvature)), TINIEST)
-    G = normal.whitening.pull_back(G, product) * (stretch / np.maximum(steepness, 1.0))[:, None]
+    # as gradients with respect to lagged rows
+    G = product(G, normal.whitening.whitener.T) * (stretch / np.maximum(steepness, 1.0))[:, None]
     return G.reshape(len(R), -1, normal.n_features).sum(axis=1)
 
 

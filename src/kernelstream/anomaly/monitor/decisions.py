@@ -24,7 +24,7 @@ from typing import Annotated
 
 import numpy as np
 
-from kernelstream.anomaly.monitor.lasting import advance, no_average, root_size
+from kernelstream.anomaly.monitor.lasting import advance, root_size
 from kernelstream.anomaly.monitor.limits import ALARMS, EVENT_SHARE, WINDOW, Limits, smooth
 from kernelstream.serialization import stored
 
@@ -65,8 +65,8 @@ class AlarmState:
     @classmethod
     def begin(cls, limits: Limits, n_features: int) -> AlarmState:
         """Before the first row: no alarm."""
-        mean = limits.index.mean
-        return cls(mean, (), (0.0, 0.0), (0.0, 0.0), 0, 0, 0, no_average(n_features), mean)
+        mean, average = limits.index.mean, np.zeros(2 * n_features)
+        return cls(mean, (), (0.0, 0.0), (0.0, 0.0), 0, 0, 0, average, mean)
 
     def end_event(self, limits: Limits) -> AlarmState:
         """The same limits, with no event and no memory of alarms."""
@@ -168,13 +168,13 @@ def decide(
     limits, in_force = rule.limits, rule.thresholds(state.shift)
     limit = in_force.smoothed if rule.smoothed else in_force.index
     if silent:
-        lasting = root_size(state.average, limits.smoothing)
+        lasting = float(root_size(state.average, limits.smoothing))
         return state, Decision(
             state.level, lasting, math.nan, limit, in_force, alarm=False, event=state.event
         )
     level = smooth(state.level, log_index, limits.index, limits.smoothing)
     average = advance(state.average, residual, limits.smoothing)
-    lasting = root_size(average, limits.smoothing)
+    lasting = float(root_size(average, limits.smoothing))
     joint = float(limits.join(log_index, level, lasting))
     over = (log_index > rule.base[0] + state.shift[0], joint > in_force.smoothed)
     score, alarm = (joint, over[1]) if rule.smoothed else (log_index, over[0])

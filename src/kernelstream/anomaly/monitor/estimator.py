@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import OutlierMixin
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from kernelstream.anomaly.monitor.contributions import Contributions, slopes
 from kernelstream.anomaly.monitor.decisions import AlarmRule
@@ -17,7 +17,6 @@ from kernelstream.anomaly.monitor.models import Drift
 from kernelstream.anomaly.monitor.parameters import (
     alarm_rate,
     check_stream_parameters,
-    is_auto,
     settings_of,
     warn_of_few_rows,
 )
@@ -100,8 +99,8 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
     Notes
     -----
     The rows of a query are taken as one consecutive run, the first row repeated before it where
-    there are lags. T² alone raises no alarm: far from the data it may fall below its limit (see
-    ``t2_blind`` of the records). A slow fault looks like drift: see the drift chart.
+    there are lags. T² alone raises no alarm: far from the data it may fall below its limit. A slow
+    fault looks like drift: see the drift chart.
 
     Examples
     --------
@@ -183,7 +182,7 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
                     X,
                     run,
                     settings,
-                    lags=None if is_auto(self.lags) else int(self.lags),
+                    lags=None if self.lags == "auto" else int(self.lags),
                     smoothing=0.1 if self.smooth is None else float(self.smooth),
                     alpha=float(self.alpha),
                 )
@@ -234,23 +233,15 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
                     "put them into the order of fit."
                 )
             time = x.name if time is None else time
-        try:
-            row = np.asarray(x)
-            if row.dtype.kind == "c":
-                raise ValueError("Complex data not supported: give real numbers.")
-            row = np.asarray(row, dtype=np.float64)
-        except (TypeError, ValueError) as problem:
-            raise ValueError(f"The row is not made of numbers: {problem}.") from problem
-        if row.shape != (state.n_features,):
+        x = np.asarray(x)
+        if x.shape != (state.n_features,):
             raise ValueError(
                 f"Expected one row of {state.n_features} features, got an array of shape "
-                f"{row.shape}; for several rows use update_many."
+                f"{x.shape}; for several rows use update_many."
             )
-        if np.isinf(row).any():
-            raise ValueError("The row contains infinity; give finite numbers, or NaN if missing.")
+        row = check_array(x[None, :], dtype=np.float64, ensure_all_finite="allow-nan")
         with self.transaction() as draft:
-            stamp = draft.n_samples_seen_ if time is None else time
-            return draft._update(row[None, :], [stamp])[0]
+            return draft._update(row, [draft.n_samples_seen_ if time is None else time])[0]
 
     def update_many(self, X: Any, time: Sequence[Any] | None = None) -> Records:
         """Score and learn rows, one after the other: the same as ``update`` for each, and faster.
@@ -266,26 +257,23 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         Returns
         -------
         Records
-            A list of :class:`~kernelstream.anomaly.Record` that can become a DataFrame.
+            A list of :class:`~kernelstream.anomaly.Record`, of which pandas makes a DataFrame.
         """
         with self.transaction() as draft:
-            draft._fitted_state()
             rows = draft._checked_rows(X)
             return draft._update(rows, draft._times(X, time, len(rows)))
 
     def interrupt(self) -> Self:
         """Begin a new run: the next row has no past, so the first of it stands in for its lags."""
         with self.transaction() as draft:
-            state = draft._fitted_state()
-            draft._state = state.interrupt()
+            draft._state = draft._fitted_state().interrupt()
         return self
 
     def acknowledge(self) -> Event:
         """Say that the present event was seen. It goes on; records show that it is known."""
         with self.transaction() as draft:
             event = replace(draft._present_event(), acknowledged=True)
-            log = replace(draft._state.log, present=event)
-            draft._state = replace(draft._state, log=log)
+            draft._state = replace(draft._state, log=replace(draft._state.log, present=event))
         return event
 
     def accept(self, instead: bool = False) -> Event:

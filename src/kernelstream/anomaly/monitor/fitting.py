@@ -16,13 +16,7 @@ import numpy as np
 
 from kernelstream import landmarks
 from kernelstream.anomaly.monitor.contributions import mean_curvature
-from kernelstream.anomaly.monitor.limits import (
-    FEW_FOLDS,
-    OFTEN,
-    Reference,
-    calibrate,
-    folds_of,
-)
+from kernelstream.anomaly.monitor.limits import FEW_FOLDS, OFTEN, Reference, calibrate, folds_of
 from kernelstream.anomaly.monitor.models import NormalModels
 from kernelstream.anomaly.monitor.normal import (
     NEGLIGIBLE,
@@ -65,13 +59,13 @@ def fit_state(
     where the user gave it. ``lags`` are as many as the rows allow where they are None.
     """
     n, d = X.shape
-    whole = ~np.isnan(X).any(axis=1)
-    if int(whole.sum()) < LEAST_ROWS:
+    whole = X[~np.isnan(X).any(axis=1)]
+    if len(whole) < LEAST_ROWS:
         raise ValueError(
-            f"Only {int(whole.sum())} rows have no missing values (n_samples = {n}): at least "
+            f"Only {len(whole)} rows have no missing values (n_samples = {n}): at least "
             f"{LEAST_ROWS} are needed to learn normal operation."
         )
-    standard = Standardisation.of(Rows(X[whole]))
+    standard = Standardisation.of(Rows(whole))
     Z = standard.apply(X)
     if lags is None:
         # of a single column, too, the rows beside a fold must be more than its lags
@@ -79,18 +73,23 @@ def fit_state(
     R = lagged_rows_to_learn(Z, lags)
     setting = choose(R, [replace(setting, lags=lags) for setting in settings])
     calibration = None if run is None else calibration_rows(standard.apply(run), lags)
-    given = len({setting.width for setting in settings}) == 1
+    may_widen = len({setting.width for setting in settings}) > 1
     while True:
         normal = learn_normal(R, setting)
         limits = calibrate(R, normal, calibration, smoothing)
         if setting.width > WIDEST or not saturates(normal, limits.index.limit(alpha)):
             break
-        if given:
-            warn_of_saturation(normal)
+        if not may_widen:
+            warnings.warn(
+                f"width={setting.width:g} is so narrow that the index far away, "
+                f"{normal.index.far_away:.3g}, is less than five times its limit: large faults "
+                "look like small ones. Use a larger width or 'auto', or more points in the basis.",
+                stacklevel=3,
+            )
             break
         setting = replace(setting, width=WIDER * setting.width)
     curvature = mean_curvature(normal, R if calibration is None else calibration)
-    sensors = Sensors.of(X, constant=np.ptp(X[whole], axis=0) == 0)
+    sensors = Sensors.of(X, constant=np.ptp(whole, axis=0) == 0)
     return MonitorState.begin(NormalModels.of(standard, normal, limits, curvature), sensors)
 
 
@@ -109,16 +108,6 @@ def lagged_rows_to_learn(Z: np.ndarray, lags: int) -> np.ndarray:
             "lags."
         )
     return require_summable(R)
-
-
-def warn_of_saturation(normal: Normal) -> None:
-    """Warn that the index of large faults is hardly above its limit."""
-    warnings.warn(
-        f"width={normal.setting.width:g} is so narrow that the index far away, "
-        f"{normal.index.far_away:.3g}, is less than five times its limit: large faults look like "
-        "small ones. Use a larger width or 'auto', or more points in the basis.",
-        stacklevel=4,
-    )
 
 
 def warn_of_glitches(X: np.ndarray, names: tuple[str, ...]) -> None:
@@ -253,9 +242,8 @@ def detection_rate(normal: Normal, held_out: np.ndarray, faults: list[np.ndarray
     limit = Reference.of(normal.score(held_out, np.matmul).log_index).limit(OFTEN)
     if saturates(normal, limit):
         return 0.0
-    return float(
-        np.mean([np.mean(normal.score(rows, np.matmul).log_index > limit) for rows in faults])
-    )
+    scores = [normal.score(rows, np.matmul).log_index for rows in faults]
+    return float(np.mean(np.array(scores) > limit))
 
 
 def saturates(normal: Normal, log_limit: float) -> bool:

@@ -69,30 +69,21 @@ def clip_residuals(residuals: np.ndarray) -> np.ndarray:
     return np.hstack([whole, np.clip(sensors, -1.0 - MOST_LENGTH, 1.0 + MOST_LENGTH)])
 
 
-def no_average(n_features: int) -> np.ndarray:
-    """The moving average before the first residual."""
-    return np.zeros(2 * n_features)
-
-
 def advance(average: np.ndarray, residual: np.ndarray, smoothing: float) -> np.ndarray:
     """The moving average after one more residual; ``smoothing`` is that of the index."""
     return average + PACE * smoothing * (residual - average)
 
 
-def root_size(average: np.ndarray, smoothing: float) -> float:
-    """The cube root of the size of a moving average."""
-    return float(_roots(average, smoothing))
-
-
 def root_sizes(residuals: np.ndarray, smoothing: float) -> np.ndarray:
-    """The same after each row of a run, from nothing before the first."""
+    """The root sizes of the averages after each row of a run, from nothing before the first."""
     average, path = np.zeros(residuals.shape[1]), np.empty_like(residuals)
     for t, residual in enumerate(residuals):
         path[t] = average = advance(average, residual, smoothing)
-    return _roots(path, smoothing)
+    return root_size(path, smoothing)
 
 
-def _roots(averages: np.ndarray, smoothing: float) -> np.ndarray:
+def root_size(averages: np.ndarray, smoothing: float) -> np.ndarray:
+    """The cube root of the size of a moving average, or of several."""
     weight = PACE * smoothing
     grown = averages * np.sqrt((2.0 - weight) / weight)  # as large as residuals are
     d = averages.shape[-1] // 2

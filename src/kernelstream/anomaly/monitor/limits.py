@@ -260,15 +260,14 @@ def folds_of(n_rows: int, lags: int, folds: int) -> list[tuple[np.ndarray, np.nd
 
 def held_out_scores(R: np.ndarray, setting: Setting, folds: int) -> tuple[Scores, np.ndarray]:
     """Scores and residuals of every row by a model of the other folds, in time order."""
-    parts, residuals = [], []
+    parts = []
     for others, held_out in folds_of(len(R), setting.lags, folds):
         normal = learn_normal(R[others], setting)
-        parts.append(normal.score(R[held_out], np.matmul))
-        residuals.append(normal.residuals(R[held_out], np.matmul))
-    scores = Scores(
-        *(np.concatenate([getattr(p, name) for p in parts]) for name in ("index", "t2", "spe"))
-    )
-    return scores, np.concatenate(residuals)
+        found = normal.score(R[held_out], np.matmul)
+        residuals = normal.residuals(R[held_out], np.matmul)
+        parts.append((found.index, found.t2, found.spe, residuals))
+    *scores, all_residuals = map(np.concatenate, zip(*parts, strict=True))
+    return Scores(*scores), all_residuals
 
 
 def calibrate(R: np.ndarray, normal: Normal, run: np.ndarray | None, smoothing: float) -> Limits:
@@ -300,13 +299,11 @@ def burden(rise: float, fewer: float, more: float) -> float:
     >>> round(burden(np.log(1 - 50 / 400) - np.log(1 - 50 / 300), 300, 400), 6)
     50.0
     """
-    if fewer >= more:
+    if fewer >= more or rise <= 0.0:
         return 0.0
 
     def difference(b: float) -> float:
         return math.log1p(-b / more) - math.log1p(-b / fewer) - rise
 
     most = MOST_BURDEN * fewer
-    if rise <= 0.0:
-        return 0.0
     return most if difference(most) < 0.0 else float(brentq(difference, 0.0, most))

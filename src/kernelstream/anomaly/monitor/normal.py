@@ -156,20 +156,15 @@ class Whitening:
         np.fill_diagonal(P, 1.0)  # a constant column keeps its unit
         values, vectors = symmetric_eigen(P)
         axes = vectors[:, values > 1.0]
+        root = np.eye(len(values))
         if whiten:
             root = (vectors / np.sqrt(np.maximum(values, FLOOR))) @ vectors.T
-        else:
-            root = np.eye(len(values))
         whitener = np.ascontiguousarray(root / deviation[:, None])
         return cls(moments.mean, deviation, whitener, np.ascontiguousarray(axes))
 
     def apply(self, R: np.ndarray, product: Product = rows_times) -> np.ndarray:
         """Whitened rows."""
         return product(R - self.mean, self.whitener)
-
-    def pull_back(self, G: np.ndarray, product: Product = rows_times) -> np.ndarray:
-        """Gradients with respect to whitened rows as gradients with respect to lagged rows."""
-        return product(G, self.whitener.T)
 
 
 @dataclass(frozen=True)
@@ -215,9 +210,8 @@ class Index:
         squared = -2.0 * product(U, P.T)
         squared += row_dots(U, U)[:, None]
         squared += row_dots(P, P)[None, :]
-        return self.kernel.of_scaled_distances(
-            self.kernel.distance_scale * np.maximum(squared, 0.0)
-        )
+        scaled = self.kernel.distance_scale * np.maximum(squared, 0.0)
+        return self.kernel.of_scaled_distances(scaled)
 
     def coordinates(self, U: np.ndarray, product: Product = rows_times) -> np.ndarray:
         """``z = Fᵀ k(D, u)``."""
@@ -365,11 +359,8 @@ def learn_normal(R: np.ndarray, setting: Setting, like: Normal | None = None) ->
 
     ``like`` is a model of the same rows with the same whitening, which is taken over.
     """
-    if like is None:
-        rows = RowMoments.of(R)
-        whitening = Whitening.of(rows, setting.whiten)
-    else:
-        rows, whitening = like.rows, like.whitening
+    rows = RowMoments.of(R) if like is None else like.rows
+    whitening = Whitening.of(rows, setting.whiten) if like is None else like.whitening
     U = whitening.apply(R, np.matmul)
     kernel = kernels.RBF(gamma=1.0 / (setting.width * U.shape[1]))
     chain = Chain(

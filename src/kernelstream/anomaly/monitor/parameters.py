@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kernelstream import landmarks
 from kernelstream.anomaly.monitor.fitting import RIDGES, WIDTHS
@@ -20,29 +20,23 @@ LEAST_ALPHA, MOST_ALPHA = 1e-12, 0.5  # below, no score that a fault can reach i
 USUAL_ALPHA = 0.01  # a limit of this share is fair by a log-normal law of a few rows too
 
 
-def is_auto(value: Any) -> bool:
-    """Whether the choice is left to us."""
-    return isinstance(value, str) and value == "auto"
-
-
 def settings_of(given: KernelMonitor, seed: int = 0) -> list[Setting]:
     """The settings that ``fit`` chooses from; parameters that make no sense raise in words."""
     name = type(given).__name__
     check_stream_parameters(given)
     if given.smooth is not None and given.smooth != 1:
         check_number(name, "smooth", given.smooth, 0, 1)
-    for parameter in ("width", "ridge"):
-        if not is_auto(getattr(given, parameter)):
-            check_number(name, parameter, getattr(given, parameter))
-    if not is_auto(given.lags) and given.lags != 0:
+    widths = WIDTHS if given.width == "auto" else (given.width,)
+    ridges = RIDGES if given.ridge == "auto" else (given.ridge,)
+    check_number(name, "width", widths[0])
+    check_number(name, "ridge", ridges[0])
+    if given.lags not in ("auto", 0):
         check_count(name, "lags", given.lags, none_allowed=False)
     check_choice("whiten", given.whiten, ("auto", True, False))
+    whitens = (True, False) if given.whiten == "auto" else (bool(given.whiten),)
     basis = landmarks.resolve(given.basis)
-    whitens = (True, False) if is_auto(given.whiten) else (bool(given.whiten),)
-    widths = WIDTHS if is_auto(given.width) else (float(given.width),)
-    ridges = RIDGES if is_auto(given.ridge) else (float(given.ridge),)
     return [
-        Setting(whiten, width, ridge, basis, seed)
+        Setting(whiten, float(width), float(ridge), basis, seed)
         for whiten, width, ridge in product(whitens, widths, ridges)
     ]
 
@@ -74,26 +68,16 @@ def alarm_rate(given: KernelMonitor, limits: Limits) -> float:
         return float(given.alpha)
     rows_a_day = 24.0 * 3600.0 / float(given.interval)
     share = float(given.false_events_per_day) / rows_a_day * limits.burst
-    if share < LEAST_ALPHA:
-        raise ValueError(
-            f"{type(given).__name__}: false_events_per_day = {given.false_events_per_day!r} and "
-            f"interval = {given.interval!r} leave no share of rows that may raise an alarm: "
-            "allow more false events."
-        )
-    return min(share, MOST_ALPHA)
+    return min(max(share, LEAST_ALPHA), MOST_ALPHA)
 
 
 def warn_of_few_rows(given: KernelMonitor, limits: Limits) -> None:
     """Say when the rows are too few to know a limit that is exceeded so rarely."""
     n, alpha = len(limits.index.ordered), alarm_rate(given, limits)
-    if n >= 1.0 / alpha or alpha >= USUAL_ALPHA:
-        return
-    asked = f"alpha = {alpha:.2g}"
-    if given.false_events_per_day is not None:
-        asked = f"{given.false_events_per_day:g} false events a day, {alpha:.2g} of rows,"
-    warnings.warn(
-        f"The limits come from {n} rows, too few for {asked}: a score so rare is guessed from a "
-        f"log-normal law. Give at least {math.ceil(1.0 / alpha)} rows of normal operation, or "
-        "allow a larger share.",
-        stacklevel=4,
-    )
+    if n < 1.0 / alpha and alpha < USUAL_ALPHA:
+        warnings.warn(
+            f"The limits come from {n} rows, too few for alarms in a share of {alpha:.2g} of the "
+            "rows: a score so rare is guessed from a log-normal law. Give at least "
+            f"{math.ceil(1.0 / alpha)} rows of normal operation, or allow a larger share.",
+            stacklevel=4,
+        )

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
 from kernelstream.anomaly.monitor.contributions import Contributions, contributions
-from kernelstream.anomaly.monitor.decisions import AlarmRule, Decision
-from kernelstream.anomaly.monitor.models import Drift, ModelScores, NormalModels
+from kernelstream.anomaly.monitor.decisions import Decision
+from kernelstream.anomaly.monitor.models import Drift, ModelScores
 from kernelstream.anomaly.monitor.normal import TINIEST
-from kernelstream.anomaly.monitor.sensors import KEPT_EVENTS, SensorEvent, SensorStatus
+from kernelstream.anomaly.monitor.sensors import (
+    KEPT_EVENTS,
+    SensorEvent,
+    log_sensors,
+    storable_time,
+)
 from kernelstream.arrays import prints_short
 from kernelstream.serialization import stored
+
+if TYPE_CHECKING:
+    from kernelstream.anomaly.monitor.state import MonitorState, Plan
 
 FIRST_ROWS = 10  # of a sequence: what begins there is not an event, the process is another one
 
@@ -35,9 +44,6 @@ class Record:
         The index M, and its moving average (of the clipped logarithm, shown as an index).
     t2, spe : float
         The two terms, ``index = t2 + spe/ε``; for display.
-    t2_blind : bool
-        The index is over its limit and T² is not: the row is so far out, or so much off the span,
-        that T² does not see it.
     limit, index_limit : float
         The limits of the smoothed index and of the index; the same where nothing is smoothed.
     lasting, lasting_limit : float
@@ -79,7 +85,6 @@ class Record:
     smoothed: float
     t2: float
     spe: float
-    t2_blind: bool
     limit: float
     index_limit: float
     t2_limit: float
@@ -102,6 +107,8 @@ class Record:
 
 class Records(list[Record]):
     """Records in the order of their rows: a list, with columns.
+
+    ``pandas.DataFrame(records).set_index("time")`` is a table of them.
 
     Parameters
     ----------
@@ -141,19 +148,6 @@ class Records(list[Record]):
         for part in name.split("."):
             values = [getattr(value, part) for value in values]
         return np.array(values)
-
-    def to_frame(self) -> Any:
-        """A pandas DataFrame with one line a record, indexed by time."""
-        import pandas as pd
-
-        plain = [f.name for f in fields(Record) if f.name not in ("time", "drift", "contributions")]
-        table: dict[str, Any] = {name: [getattr(r, name) for r in self] for name in plain}
-        for name in ("largest_shift", "largest_scale", "overlap", "novelty"):
-            table[f"drift_{name}"] = [getattr(r.drift, name) for r in self]
-        table["contributions"] = [
-            "" if r.contributions is None else str(r.contributions) for r in self
-        ]
-        return pd.DataFrame(table, index=pd.Index([r.time for r in self], name="time"))
 
 
 @prints_short
@@ -211,23 +205,6 @@ class Event:
         """Rows of the event."""
         return self.last_row - self.first_row + 1
 
-    def extend(self, row: int, time: Any, index: float, slope: np.ndarray) -> Event:
-        """The event with one more row.
-
-        Parameters
-        ----------
-        row : int
-            Its number.
-        time : int, float or str
-            Its time stamp.
-        index : float
-            Its index.
-        slope : array of shape (d,)
-            Slope of the index there.
-        """
-        peak, total = max(self.peak, index), self.slope_sum + slope
-        return replace(self, last_row=row, last_time=time, peak=peak, slope_sum=total)
-
     @property
     def mean_slope(self) -> np.ndarray:
         """The slope of the index, averaged over the event."""
@@ -249,13 +226,6 @@ class EventLog:
         return replace(self, present=None, past=(*self.past, over)[-KEPT_EVENTS:])
 
 
-def storable_time(time: Any) -> int | float | str:
-    """A time stamp that a file can hold: numbers as they are, the rest as text."""
-    if isinstance(time, np.integer | np.floating):
-        time = time.item()
-    return time if isinstance(time, int | float | str) else str(time)
-
-
 @dataclass(frozen=True)
 class ScoredRows:
     """Consecutive rows that one state of the models has scored, and what was decided about them.
@@ -263,90 +233,85 @@ class ScoredRows:
     There are as many records as decisions: rows after the last decision are scored again.
     """
 
-    models: NormalModels
-    rule: AlarmRule
-    names: tuple[str, ...]
-    began_at: int  # the row with which the present sequence began
-    first: int  # number of the first row
+    state: MonitorState
+    plan: Plan
     times: Sequence[Any]
     missing: np.ndarray
+    dead: np.ndarray
+    silent: np.ndarray
     lagged: np.ndarray
     found: ModelScores
     decisions: list[Decision]
     learned: np.ndarray
-    statuses: list[SensorStatus]
 
-    def record(self, log: EventLog) -> tuple[EventLog, Records]:
+    def record(self) -> tuple[EventLog, Records]:
         """The log with the rows of events, and a record for each row."""
+        log, models, names = self.state.log, self.state.models, self.plan.names
         flagged = [t for t, made in enumerate(self.decisions) if made.alarm or made.event]
-        slopes = self.models.slopes(self.lagged, self.found.number, np.array(flagged, dtype=int))
-        records, unit = Records(), self.models.standard.deviation
+        slopes = models.slopes(self.lagged, self.found.number, np.array(flagged, dtype=int))
+        records, unit = Records(), models.standard.deviation
         for t, decision in enumerate(self.decisions):
             present = log.present
             if present is not None and decision.event != present.id:
-                log = log.close(present, self.models.explain(present.mean_slope, self.names))
+                log = log.close(present, models.explain(present.mean_slope, names))
             explained = None
             if t in slopes:
                 slope, h = slopes[t]
                 if decision.event:
-                    log = self._extend(log, t, slope)
-                    assert log.present is not None
-                    slope = log.present.mean_slope
-                explained = contributions(slope, h, unit, self.names)
+                    event = self._extend(log.present, t, slope)
+                    log, slope = replace(log, present=event), event.mean_slope
+                explained = contributions(slope, h, unit, names)
             records.append(self._record(log, t, explained))
-        return log, records
+        return replace(log, sensors=log_sensors(log.sensors, records)), records
 
-    def _extend(self, log: EventLog, t: int, slope: np.ndarray) -> EventLog:
-        """The log with one more row of the present event, or with a new event."""
-        row, index = self.first + t, float(self.found.scores.index[t])
-        stamp = storable_time(self.times[t])
-        if log.present is not None:
-            return replace(log, present=log.present.extend(row, stamp, index, slope))
-        number, foreign = self.decisions[t].event, row - self.began_at < FIRST_ROWS
-        event = Event(number, row, row, stamp, stamp, index, slope, foreign=foreign)
-        return replace(log, present=event)
+    def _extend(self, event: Event | None, t: int, slope: np.ndarray) -> Event:
+        """The present event with one more row, or a new event."""
+        row, index = self.state.n_rows + t, float(self.found.scores.index[t])
+        time = storable_time(self.times[t])
+        if event is None:
+            number, foreign = self.decisions[t].event, row - self.state.began_at < FIRST_ROWS
+            return Event(number, row, row, time, time, index, slope, foreign=foreign)
+        peak, total = max(event.peak, index), event.slope_sum + slope
+        return replace(event, last_row=row, last_time=time, peak=peak, slope_sum=total)
 
     def _record(self, log: EventLog, t: int, explained: Contributions | None) -> Record:
-        decision, scores, excess = self.decisions[t], self.found.scores, self.models.excess
-        limits, status = decision.limits, self.statuses[t]
+        models, decision, scores = self.state.models, self.decisions[t], self.found.scores
+        excess, limits = models.excess, decision.limits
         event = log.present if decision.event else None
         foreign = event is not None and event.foreign
-        over_index = self.found.log_index[t] > limits.index
         return Record(
-            row=self.first + t,
+            row=self.state.n_rows + t,
             time=self.times[t],
             index=float(scores.index[t]),
             smoothed=float(np.exp(decision.level + excess)),
             t2=float(scores.t2[t]),
             spe=float(scores.spe[t]),
-            t2_blind=bool(over_index and scores.t2[t] <= self._t2_limit),
             limit=float(np.exp(decision.limit + excess)),
             index_limit=float(np.exp(limits.index + excess)),
-            t2_limit=self._t2_limit,
-            spe_limit=self._spe_limit,
+            t2_limit=self._limits_to_show[0],
+            spe_limit=self._limits_to_show[1],
             lasting=decision.lasting**3,
             lasting_limit=limits.lasting**3,
             event_limit=float(np.exp(limits.event + excess)),
-            p_value=self.rule.p_value(decision),
+            p_value=self.plan.rule.p_value(decision),
             alarm=decision.alarm,
             event=None if event is None or foreign else event.id,
             acknowledged=event is not None and event.acknowledged,
             learned=bool(self.learned[t]),
-            drift=self.models.drift,
+            drift=models.drift,
             foreign=foreign,
             missing=self._pick_names(self.missing[t]),
-            dead=self._pick_names(status.dead),
-            silent=self._pick_names(status.silent),
+            dead=self._pick_names(self.dead[t]),
+            silent=self._pick_names(self.silent[t]),
             contributions=explained,
         )
 
     @cached_property
-    def _t2_limit(self) -> float:
-        return float(np.exp(self.models.limits.t2.limit(self.rule.alpha)))
-
-    @cached_property
-    def _spe_limit(self) -> float:
-        return float(max(np.exp(self.models.limits.spe.limit(self.rule.alpha)), TINIEST))
+    def _limits_to_show(self) -> tuple[float, float]:
+        """The limits of T² and SPE."""
+        limits, alpha = self.state.models.limits, self.plan.rule.alpha
+        t2, spe = (max(math.exp(s.limit(alpha)), TINIEST) for s in (limits.t2, limits.spe))
+        return t2, spe
 
     def _pick_names(self, which: np.ndarray) -> tuple[str, ...]:
-        return tuple(self.names[j] for j in np.flatnonzero(which)) if which.any() else ()
+        return tuple(self.plan.names[j] for j in np.flatnonzero(which))

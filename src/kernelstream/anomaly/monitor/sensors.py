@@ -6,9 +6,10 @@ then on its values are taken for missing: the others are scored and learned with
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate
 from typing import Annotated, Any
 
 import numpy as np
@@ -36,7 +37,7 @@ def fill_gaps(normal: Normal, before: np.ndarray, Z: np.ndarray) -> np.ndarray:
     for t in gaps:
         past = np.vstack([before, Z[max(t - lags, 0) : t]])[-max(lags, 1) :]
         row = lag_rows(past, Z[t : t + 1], lags)[0]
-        filled = ConditionalLaw.of(normal, np.isnan(row)).expect(row)
+        filled = ConditionalLaw(np.isnan(row), normal.rows.mean, normal.rows.covariance).expect(row)
         Z[t] = most_normal(normal, points, row, filled)[: Z.shape[1]]
     return Z
 
@@ -60,11 +61,6 @@ class ConditionalLaw:
     missing: np.ndarray
     mean: np.ndarray
     covariance: np.ndarray
-
-    @classmethod
-    def of(cls, normal: Normal, missing: np.ndarray) -> ConditionalLaw:
-        """The law of rows of normal operation."""
-        return cls(missing, normal.rows.mean, normal.rows.covariance)
 
     @cached_property
     def weights(self) -> np.ndarray:
@@ -107,10 +103,11 @@ def draw_disabled(
     With values at their conditional mean a sensor would seem to have hardly any variance of its
     own. A draw teaches nothing about it, and of the others what they say.
     """
-    drawn, laws = R.copy(), dict[bytes, ConditionalLaw]()
+    drawn, rows, laws = R.copy(), normal.rows, dict[bytes, ConditionalLaw]()
     for t in np.flatnonzero(learned & disabled.any(axis=1)):
         pattern = np.tile(disabled[t], normal.setting.lags + 1)
-        law = laws.setdefault(pattern.tobytes(), ConditionalLaw.of(normal, pattern))
+        law = ConditionalLaw(pattern, rows.mean, rows.covariance)
+        law = laws.setdefault(pattern.tobytes(), law)  # its root is computed once
         drawn[t] = law.draw(R[t], normal.setting.seed, first + int(t))
     return drawn
 
@@ -201,32 +198,17 @@ class SensorEvent:
             raise ValueError(f"a {self.kind} sensor from row {self.first_row} to {self.last_row}")
 
 
-@dataclass(frozen=True)
-class SensorStatus:
-    """Which sensors are dead, and which are silent."""
-
-    dead: np.ndarray
-    silent: np.ndarray
-
-    @property
-    def disabled(self) -> np.ndarray:
-        """Sensors whose values are taken for missing."""
-        return self.dead | self.silent
-
-
 def log_sensors(
     events: tuple[SensorEvent, ...],
-    statuses: Sequence[SensorStatus],
-    names: tuple[str, ...],
-    first: int,
-    times: Sequence[Any],
+    records: Iterable[Any],
 ) -> tuple[SensorEvent, ...]:
-    """Events of sensors after some rows: those that go on are extended, new ones begin."""
-    for row, (status, time) in enumerate(zip(statuses, times, strict=False), first):
-        if not status.disabled.any() and all(event.over for event in events):
+    """Events of sensors after some records: those that go on are extended, new ones begin."""
+    for record in records:
+        now = {(name, "dead") for name in record.dead}
+        now |= {(name, "silent") for name in record.silent}
+        if not now and all(event.over for event in events):
             continue
-        now = {(names[j], "dead") for j in np.flatnonzero(status.dead)}
-        now |= {(names[j], "silent") for j in np.flatnonzero(status.silent)}
+        row, time = record.row, storable_time(record.time)
         after = []
         for event in events:
             if (event.sensor, event.kind) not in now or event.over:
@@ -237,6 +219,13 @@ def log_sensors(
         after += [SensorEvent(name, kind, row, row, time, time) for name, kind in sorted(now)]
         events = tuple(after[-KEPT_EVENTS:])
     return events
+
+
+def storable_time(time: Any) -> int | float | str:
+    """A time stamp that a file can hold: numbers as they are, the rest as text."""
+    if isinstance(time, np.integer | np.floating):
+        time = time.item()
+    return time if isinstance(time, int | float | str) else str(time)
 
 
 @stored
@@ -259,23 +248,27 @@ class Sensors:
         sensors = blank = cls(X[0] * np.nan, *(nothing,) * 4)
         longest, gap = nothing, nothing
         for row in X:
-            sensors, _ = sensors.see(row)
+            sensors = sensors.see(row)
             longest, gap = np.maximum(longest, sensors.run), np.maximum(gap, sensors.absent)
         return replace(blank, longest=np.where(constant, 0, longest), longest_gap=gap)
 
-    def see(self, row: np.ndarray) -> tuple[Sensors, SensorStatus]:
-        """The sensors after one more row, and which are dead or silent.
-
-        Columns that were constant in normal operation are not watched for standing still.
-        """
+    def see(self, row: np.ndarray) -> Sensors:
+        """The sensors after one more row."""
         missing = np.isnan(row)
         run = np.where(missing, self.run, np.where(row == self.last, self.run + 1, 1))
         last = np.where(missing, self.last, row)
-        dead = (self.longest > 0) & (run > np.maximum(LEAST_RUN, RUN_FACTOR * self.longest))
-        absent = np.where(missing, self.absent + 1, 0)
-        silent = absent > np.maximum(LEAST_RUN, RUN_FACTOR * self.longest_gap)
-        after = replace(self, last=last, run=run, absent=absent)
-        return after, SensorStatus(dead & ~silent, silent)
+        return replace(self, last=last, run=run, absent=np.where(missing, self.absent + 1, 0))
+
+    @property
+    def silent(self) -> np.ndarray:
+        """Which sensors have sent no value for long."""
+        return self.absent > np.maximum(LEAST_RUN, RUN_FACTOR * self.longest_gap)
+
+    @property
+    def dead(self) -> np.ndarray:
+        """Which of the others no longer move; columns constant at ``fit`` are not watched."""
+        still = self.run > np.maximum(LEAST_RUN, RUN_FACTOR * self.longest)
+        return (self.longest > 0) & still & ~self.silent
 
     @property
     def restarted(self) -> Sensors:
@@ -283,11 +276,8 @@ class Sensors:
         still = np.zeros_like(self.run)
         return replace(self, last=np.full_like(self.last, np.nan), run=still, absent=still)
 
-    def see_all(self, X: np.ndarray) -> tuple[list[Sensors], list[SensorStatus]]:
-        """The same after each of several rows."""
-        sensors, states, statuses = self, [], []
-        for row in X:
-            sensors, status = sensors.see(row)
-            states.append(sensors)
-            statuses.append(status)
-        return states, statuses
+    def see_all(self, X: np.ndarray) -> tuple[list[Sensors], np.ndarray, np.ndarray]:
+        """The sensors after each of several rows, and which are dead and silent there."""
+        states = list(accumulate(X, Sensors.see, initial=self))[1:]
+        dead, silent = ([getattr(s, kind) for s in states] for kind in ("dead", "silent"))
+        return states, np.array(dead), np.array(silent)

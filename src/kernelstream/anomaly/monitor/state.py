@@ -21,13 +21,11 @@ from kernelstream.anomaly.monitor.decisions import PATIENCE, AlarmRule, AlarmSta
 from kernelstream.anomaly.monitor.limits import smooth_all
 from kernelstream.anomaly.monitor.models import ModelScores, NormalModels
 from kernelstream.anomaly.monitor.normal import lag_rows
-from kernelstream.anomaly.monitor.records import EventLog, Records, ScoredRows, storable_time
+from kernelstream.anomaly.monitor.records import EventLog, Records, ScoredRows
 from kernelstream.anomaly.monitor.sensors import (
     Sensors,
-    SensorStatus,
     draw_disabled,
     fill_gaps,
-    log_sensors,
     without_glitches,
 )
 from kernelstream.serialization import stored
@@ -172,32 +170,18 @@ class MonitorState:
     ) -> tuple[MonitorState, Records]:
         """Rows up to the first after which adaptation continues from another model."""
         missing = np.isnan(X)
-        sensors, statuses = self.sensors.see_all(X)
-        disabled = np.array([status.disabled for status in statuses])
+        sensors, dead, silent = self.sensors.see_all(X)
+        disabled = dead | silent
         Z = np.where(disabled, np.nan, Z)
         R = self.complete(Z)[0]
         found = self.models.score(R)
         alarms, decisions, learned, next_model = self._decide(
-            plan.rule, found, missing, statuses, trusted
+            plan.rule, found, missing, dead, disabled, trusted
         )
         n = len(decisions)
         log, records = ScoredRows(
-            models=self.models,
-            rule=plan.rule,
-            names=plan.names,
-            began_at=self.began_at,
-            first=self.n_rows,
-            times=times[:n],
-            missing=missing,
-            lagged=R,
-            found=found,
-            decisions=decisions,
-            learned=learned,
-            statuses=statuses,
-        ).record(self.log)
-        sensor_events = log_sensors(
-            self.log.sensors, statuses, plan.names, self.n_rows, list(map(storable_time, times[:n]))
-        )
+            self, plan, times, missing, dead, silent, R, found, decisions, learned
+        ).record()
         R = draw_disabled(self.models.present, R, disabled, learned, self.n_rows)
         to_learn = [
             (R[t], bool(decisions[t].event), bool(learned[t]))
@@ -211,7 +195,7 @@ class MonitorState:
             sensors=sensors[n - 1],
             history=self.complete(Z[:n])[1],
             buffer=self.buffer.extend(to_learn, plan, trusted),
-            log=replace(log, sensors=sensor_events),
+            log=log,
             n_rows=self.n_rows + n,
         )
         return (state._switch(next_model) if next_model else state), records
@@ -221,7 +205,8 @@ class MonitorState:
         rule: AlarmRule,
         found: ModelScores,
         missing: np.ndarray,
-        statuses: list[SensorStatus],
+        dead: np.ndarray,
+        disabled: np.ndarray,
         trusted: bool,
     ) -> tuple[AlarmState, list[Decision], np.ndarray, int]:
         """Decisions about rows, which rows may be learned, and the model to continue from.
@@ -232,7 +217,7 @@ class MonitorState:
         saturation = math.log(self.models.present.index.far_away) - self.models.excess
         limits, alarms, decisions = self.models.limits, self.alarms, list[Decision]()
         learned = np.zeros(len(missing), dtype=bool)
-        for t, status in enumerate(statuses):
+        for t in range(len(missing)):
             silent = bool(missing[t].all())
             alarms, decision = decide(
                 alarms,
@@ -240,7 +225,7 @@ class MonitorState:
                 found.residuals[t],
                 rule,
                 # Imputed values would lower the limits.
-                counts=not (missing[t].any() or status.dead.any()),
+                counts=not (missing[t].any() or dead[t].any()),
                 trusted=trusted,
                 silent=silent,
             )
@@ -250,7 +235,7 @@ class MonitorState:
             most = limits.learning_threshold(rule.base[0], alarms.shift[0], saturation)
             usual = trusted or (rule.adapts and found.present[t] <= most)
             # An imputed value would lower the variance; that of a disabled sensor is drawn.
-            learned[t] = usual and not (missing[t] & ~status.disabled).any()
+            learned[t] = usual and not (missing[t] & ~disabled[t]).any()
             elsewhere = limits.elsewhere(float(found.ewma[t]), decision.level)
             if found.number[t] and elsewhere and not decision.alarm:
                 return alarms, decisions, learned, int(found.number[t])
@@ -281,21 +266,21 @@ class MonitorState:
         limits = self.models.limits
         models = replace(self.models, ewma=limits.index.mean)
         if plan.rule.smoothed:
-            statuses = self.sensors.restarted.see_all(X)[1]
-            Z = np.where([status.disabled for status in statuses], np.nan, Z)
+            _, dead, silent = self.sensors.restarted.see_all(X)
+            Z = np.where(dead | silent, np.nan, Z)
         found = models.score(self.interrupt().complete(Z)[0], np.matmul)
         if not plan.rule.smoothed:
             return found.log_index
         alarms = replace(AlarmState.begin(limits, self.n_features), shift=self.alarms.shift)
         scores = np.empty(len(X))
-        for t, silent in enumerate(np.isnan(X).all(axis=1)):
+        for t, missing in enumerate(np.isnan(X).all(axis=1)):
             alarms, decision = decide(
                 alarms,
                 float(found.log_index[t]),
                 found.residuals[t],
                 plan.rule,
                 counts=False,
-                silent=bool(silent),
+                silent=bool(missing),
             )
             scores[t] = decision.score
         return scores

@@ -70,12 +70,7 @@ class KernelNovelty(OutlierMixin, KernelEstimator):
     offset_ : float
         Scores below it are flagged: ``decision_function(X) == score_samples(X) - offset_``.
     threshold_ : float
-        ``-offset_``, the limit of the error, by PyOD's name.
-    decision_scores_ : array of shape (n,)
-        Errors of the rows given to ``fit``, by PyOD's name. Most were learned, so they are smaller
-        than those of new rows. Not there after ``partial_fit``, and not saved.
-    labels_ : array of shape (n,)
-        1 where ``decision_scores_`` is above ``threshold_``, else 0, by PyOD's name.
+        ``-offset_``, the limit of the error.
 
     Notes
     -----
@@ -147,7 +142,6 @@ class KernelNovelty(OutlierMixin, KernelEstimator):
             stream = draft.new_stream(rows.X)
             to_learn, draft._held_back = HeldBack.split(stream, None, rows, at_once=True)
             draft.set_stream(stream.learn_all(to_learn))
-            draft.decision_scores_ = to_host(draft._errors(rows.X)).astype(float)
         self.report_progress()
         return self
 
@@ -176,7 +170,6 @@ class KernelNovelty(OutlierMixin, KernelEstimator):
                 require_dense(X)
             rows, stream = draft._rows_to_learn(X, sample_weight, on_bad_rows)
             if len(rows):
-                draft.__dict__.pop("decision_scores_", None)
                 stream = stream or draft.new_stream(rows.X)
                 to_learn, draft._held_back = HeldBack.split(stream, draft._held_back, rows)
                 draft.set_stream(stream)
@@ -330,11 +323,6 @@ class KernelNovelty(OutlierMixin, KernelEstimator):
         return errors.limit(float(self.alpha)) + ROUNDING * float(errors.ordered[-1])
 
     @property
-    def labels_(self) -> np.ndarray:
-        """1 where a row given to ``fit`` is above the threshold, else 0."""
-        return (self.decision_scores_ > self.threshold_).astype(int)
-
-    @property
     def n_held_back_(self) -> int:
         """Rows that are held back now."""
         return len(held_back_of(self))
@@ -392,10 +380,6 @@ class KernelNovelty(OutlierMixin, KernelEstimator):
         tracker = trackers.resolve(trackers.Covariance(forgetting=self.forgetting))
         return self._stream_of(X, kernel, landmarks.resolve(self.basis), tracker)
 
-    def _errors(self, X: Array) -> Array:
-        stream = self.stream_
-        return stream.query(self.stream_.components.unexplained, X)
-
     def _held_errors(self) -> ConformalScores:
         """Errors of the rows held back, by the model as it is."""
         stream, held = self.stream_, held_back_of(self)
@@ -406,9 +390,9 @@ class KernelNovelty(OutlierMixin, KernelEstimator):
             )
 
         def measure() -> ConformalScores:
-            errors = to_host(self._errors(like(held.X, stream.held_array, held.X.dtype)))
-            weights = held.weights_in(stream)
-            return ConformalScores.of(errors.astype(float), weights)
+            rows = like(held.X, stream.held_array, held.X.dtype)
+            errors = to_host(stream.query(stream.components.unexplained, rows)).astype(float)
+            return ConformalScores.of(errors, held.weights_in(stream))
 
         return stream.solved(("limits", held.n_seen), measure)
 
@@ -450,4 +434,3 @@ def hold(model: KernelNovelty, stream: Stream, held: HeldBack) -> None:
     """Let a detector go on from another stream, and from other rows that were held back."""
     model.set_stream(stream)
     model._held_back = held.thin_for(stream)
-    model.__dict__.pop("decision_scores_", None)

@@ -29,37 +29,28 @@ from kernelstream.distributed.dask.worker import (
     sum_chunk,
     without_sums,
 )
-from kernelstream.estimators import KernelEstimator
-from kernelstream.regression import StreamingKernelClassifier
-from kernelstream.regression.base import require_same_columns
-from kernelstream.regression.classifier import announce_classes, set_classes
+from kernelstream.estimators import KernelEstimator, StreamingKernelPCA
 from kernelstream.stream import HeldBack, Rows, Stream
 
 Fitted = TypeVar("Fitted", bound=KernelEstimator)
 
 
 def fit(
-    model: Fitted,
-    X: Any,
-    y: Any = None,
-    client: Client | None = None,
-    sample_weight: Any = None,
+    model: Fitted, X: Any, *, client: Client | None = None, sample_weight: Any = None
 ) -> Fitted:
     """Learn from all chunks, forgetting what was learned before.
 
     Parameters
     ----------
-    model : StreamingKernelPCA, KernelNovelty, StreamingKernelRidge or StreamingKernelClassifier
+    model : StreamingKernelPCA or KernelNovelty
         With fixed or optimized landmarks and a tracker that can be merged (the defaults are).
     X : Dask array of shape (n, d), or Dask dataframe
         Row chunks of any size, known or not; empty ones are skipped. Column chunks are joined.
-    y : Dask array, series or dataframe of shape (n,) or (n, t), or array
-        Targets of a regression or labels of a classifier, in chunks like those of X (where their
-        sizes are known, y is cut anew to fit). Nothing otherwise.
     client : distributed.Client, optional
         None is the current client if there is one, else Dask's default scheduler.
     sample_weight : Dask array or series of shape (n,), or array, optional
-        Non-negative weights, in chunks like those of X.
+        Non-negative weights, in chunks like those of X (where their sizes are known, the weights
+        are cut anew to fit).
 
     Returns
     -------
@@ -78,21 +69,13 @@ def fit(
     """
     _require_known(model)
     with model.transaction() as draft, quiet():
-        chunks = chunks_of(draft, X, y, sample_weight)
-        if isinstance(draft, StreamingKernelClassifier):
-            set_classes(draft, chunks.labels(client))
-        _fit(draft, chunks, client)
+        _fit(draft, chunks_of(X, sample_weight), client)
     model.report_progress()
     return model
 
 
 def partial_fit(
-    model: Fitted,
-    X: Any,
-    y: Any = None,
-    client: Client | None = None,
-    sample_weight: Any = None,
-    classes: Any = None,
+    model: Fitted, X: Any, *, client: Client | None = None, sample_weight: Any = None
 ) -> Fitted:
     """Learn the next chunks in addition.
 
@@ -101,18 +84,14 @@ def partial_fit(
 
     Parameters
     ----------
-    model : StreamingKernelPCA, KernelNovelty, StreamingKernelRidge or StreamingKernelClassifier
+    model : StreamingKernelPCA or KernelNovelty
         Fitted or not. The first call decides what the data decide.
     X : Dask array of shape (n, d), or Dask dataframe
         The next rows.
-    y : Dask array, series or dataframe of shape (n,) or (n, t), or array
-        Their targets or labels, as in :func:`fit`.
     client : distributed.Client, optional
         None is the current client if there is one, else Dask's default scheduler.
     sample_weight : Dask array or series of shape (n,), or array, optional
         Non-negative weights.
-    classes : array of shape (n_classes,), optional
-        All labels that may come; a classifier needs them in the first call.
 
     Returns
     -------
@@ -134,23 +113,18 @@ def partial_fit(
     """
     _require_known(model)
     with model.transaction() as draft, quiet():
-        chunks = chunks_of(draft, X, y, sample_weight)
-        if isinstance(draft, StreamingKernelClassifier):
-            announce_classes(draft, classes)
-        if not draft.__sklearn_is_fitted__():
-            _fit(draft, chunks, client)
-        else:
-            _learn_more(draft, chunks, client)
+        learn = _learn_more if draft.__sklearn_is_fitted__() else _fit
+        learn(draft, chunks_of(X, sample_weight), client)
     model.report_progress()
     return model
 
 
 def _require_known(model: Any) -> None:
     """Raise in words where an estimator is none that chunks can be put together for."""
-    if not isinstance(model, KernelEstimator):
+    if not isinstance(model, StreamingKernelPCA | KernelNovelty):
         raise TypeError(
-            f"{type(model).__name__} cannot learn on a cluster: use StreamingKernelPCA, "
-            "KernelNovelty, StreamingKernelRidge or StreamingKernelClassifier."
+            f"{type(model).__name__} cannot learn on a cluster: use StreamingKernelPCA or "
+            "KernelNovelty."
         )
 
 
@@ -180,7 +154,7 @@ def _learned(begun: Stream, chunks: Chunks, client: Client | None, n_before: int
 def _sums(root: Delayed, chunks: Chunks) -> Delayed:
     """The sums of all chunks with the landmarks of the model ``root``, as one task."""
     reader = delayed(without_sums)(root)
-    return tree(add_sums, chunks.each(sum_chunk, reader, targets=True), reader)
+    return tree(add_sums, chunks.each(sum_chunk, reader), reader)
 
 
 def hold(model: KernelEstimator, stream: Stream, apart: HeldBack | None = None) -> None:
@@ -208,8 +182,6 @@ def _learn_more(model: KernelEstimator, chunks: Chunks, client: Client | None) -
     validate_data(model, chunks.meta, reset=False, skip_check_array=True)
     given = model.stream_
     require_parallel(given)
-    if chunks.n_targets is not None:
-        require_same_columns(given, chunks.n_targets)
     apart = None
     if isinstance(model, KernelNovelty):
         more, chunks = _hold_back(given, chunks, client, model.n_samples_seen_)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import warnings
 from dataclasses import replace
 from typing import Any, Self
@@ -20,7 +19,7 @@ from kernelstream.papers.kim_2003 import epochs
 from kernelstream.papers.kim_2003.expansion import ExpansionChain, SemiOnlineHebbian
 from kernelstream.papers.kim_2003.gram import KernelMatrix
 from kernelstream.papers.kim_2003.hebbian import Hebbian
-from kernelstream.serialization import as_number, check_count, stored
+from kernelstream.serialization import as_number, check_choice, check_count, stored
 from kernelstream.stream import Rows, Stream
 
 
@@ -317,12 +316,9 @@ class KernelHebbianPCA(PaperMethod):
         check_count("KernelHebbianPCA", "n_epochs", self.n_epochs, none_allowed=False)
         if not as_number(self.tol) >= 0:
             raise ValueError(f"tol must be a non-negative number, got {self.tol!r}.")
-        if not (isinstance(self.cache_bytes, numbers.Integral) and int(self.cache_bytes) >= 0):
-            raise ValueError(
-                f"cache_bytes must be a non-negative integer, got {self.cache_bytes!r}."
-            )
-        if not isinstance(self.ritz, bool | np.bool_):
-            raise ValueError(f"ritz must be True or False, got {self.ritz!r}.")
+        if self.cache_bytes != 0:
+            check_count("KernelHebbianPCA", "cache_bytes", self.cache_bytes, none_allowed=False)
+        check_choice("ritz", self.ritz, (True, False))
         start: dict[Any, Any] = {"rows": None, "points": self.n_components}
         points = None if at_rows else start.get(self.init, self.init)
         ball = not at_rows and self.init not in start

@@ -192,19 +192,9 @@ def recursion(
     as well be points of a feature space (``epochs.py``). K need not be symmetric: its rows are
     read by the outputs, its columns written into A.
     """
-    T = np.eye(G.shape[0])
-    S = np.zeros(G.shape)
-    shortened = sanger_pass(
-        np.ascontiguousarray(G.T),
-        np.ascontiguousarray(K),
-        steps,
-        T,
-        S,
-        variances,
-        time,
-        schedule.relative,
-        guard,
-    )
+    T, S = np.eye(G.shape[0]), np.zeros(G.shape)
+    outputs, inner = np.ascontiguousarray(G.T), np.ascontiguousarray(K)
+    shortened = sanger_pass(outputs, inner, steps, T, S, variances, time, schedule.relative, guard)
     return T, S, int(shortened)
 
 

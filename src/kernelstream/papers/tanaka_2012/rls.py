@@ -135,21 +135,10 @@ class RLS(Weighted[RLSState]):
             V, variances, Q = state.V, state.variances.copy(), state.Q.copy()
             G, K = products(V, rows)
             gram = np.ascontiguousarray(to_host(xp.matrix_transpose(V) @ V))
-            T, S = np.eye(len(G)), np.zeros_like(G)
+            T, S, beta = np.eye(len(G)), np.zeros_like(G), float(self.forgetting)
+            ceiling = state.ceiling if self.guard else np.inf
             learned = least_squares_pass(
-                G,
-                K,
-                gram,
-                omega,
-                float(self.forgetting),
-                Q,
-                state.ceiling if self.guard else np.inf,
-                T,
-                S,
-                variances,
-                state.time,
-                at,
-                self.guard,
+                G, K, gram, omega, beta, Q, ceiling, T, S, variances, state.time, at, self.guard
             )
             accurate, learned = learned > 0, abs(learned)
             V = combined(V, rows, T, S)

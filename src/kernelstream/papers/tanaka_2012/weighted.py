@@ -59,15 +59,11 @@ class Weighted(Sequential[W]):
             omega = np.asarray(self.weights, dtype=float)
         except (OverflowError, TypeError, ValueError):
             omega = np.empty(0)
-        if omega.ndim != 1 or len(omega) == 0 or not np.all(np.isfinite(omega) & (omega > 0)):
+        positive = omega.ndim == 1 and len(omega) and np.all(np.isfinite(omega) & (omega > 0))
+        if not positive or np.any(np.diff(omega) > 0):
             raise ValueError(
                 f"{type(self).__name__}: weights must be positive numbers, one for each component, "
-                f"got {self.weights!r}."
-            )
-        if np.any(np.diff(omega) > 0):
-            raise ValueError(
-                f"{type(self).__name__}: weights must not increase (the first component has the "
-                f"largest), got {self.weights!r}."
+                f"the first component's the largest; got {self.weights!r}."
             )
 
     def _omega(self, r: int) -> np.ndarray:
