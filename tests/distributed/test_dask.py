@@ -26,6 +26,7 @@ import kernelstream.distributed.dask as kd
 from kernelstream import (
     KernelMonitor,
     KernelNovelty,
+    StreamingKernelClassifier,
     StreamingKernelPCA,
     StreamingKernelRidge,
     landmarks,
@@ -34,6 +35,7 @@ from kernelstream import (
     serialization,
     trackers,
 )
+from kernelstream import load as load_model
 from kernelstream.certificates import sample as audit_module
 from kernelstream.distributed.dask import worker
 from kernelstream.images import Denoiser
@@ -70,13 +72,15 @@ def assert_same(ours: StreamingKernelPCA, theirs: StreamingKernelPCA, tol: float
     )
 
 
-def with_scaling_of(model: Any, single: Any) -> Any:
+def with_scaling_of(
+    model: Any, single: Any, targets: np.ndarray | None = None, weights: np.ndarray | None = None
+) -> Any:
     """A fitted model of one machine, fitted again with the scaling of a model of a cluster.
 
     A cluster takes it from a sample, as a stream from its first rows.
     """
     stream = single.new_stream(X).calibrated_like(model.stream_)
-    single.set_stream(stream.learn_all(Rows(X)))
+    single.set_stream(stream.learn_all(Rows(X, weights, targets)))
     return single
 
 
@@ -455,6 +459,184 @@ class TestOneProcess:
                 assert 0.5 * weight - 10_000 < dask.sizeof.sizeof(result) < 2 * weight + 10_000
 
 
+# -- regression and classification
+
+Y = np.stack([np.sin(X[:, 0]) + X[:, 1], 100.0 + X[:, 2] * X[:, 3]], axis=1)
+LABELS = np.array(["low", "middle", "high"])[np.digitize(X[:, 0], [-1.0, 2.0])]
+
+
+def ridge(**options: Any) -> StreamingKernelRidge:
+    settings: dict[str, Any] = dict(alpha="gcv", gamma=0.05, basis=GIVEN, random_state=0)
+    return StreamingKernelRidge(**{**settings, **options})
+
+
+def classifier(**options: Any) -> StreamingKernelClassifier:
+    settings: dict[str, Any] = dict(gamma=0.05, basis=GIVEN, random_state=0)
+    return StreamingKernelClassifier(**{**settings, **options})
+
+
+@pytest.mark.usefixtures("sync")
+class TestRegression:
+    @pytest.mark.parametrize("chunks", [(2000,), UNEQUAL, (0, 2000, 0)], ids=["one", "un", "0"])
+    @pytest.mark.parametrize("scale", [None, "standard"])
+    @pytest.mark.parametrize("targets", [Y, Y[:, 1]], ids=["two", "flat"])
+    def test_given_basis_equals_one_machine(
+        self, chunks: tuple, scale: str | None, targets: np.ndarray
+    ) -> None:
+        chunked = da.from_array(X, chunks=(chunks, 4))
+        y = da.from_array(targets, chunks=(chunks, *targets.shape[1:]))
+        model = kd.fit(ridge(scale=scale), chunked, y)
+        columns = targets.reshape(2000, -1)
+        single = with_scaling_of(model, ridge(scale=scale).fit(X, targets), columns)
+        assert model.alpha_ == pytest.approx(single.alpha_)
+        found = kd.predict(model, chunked)
+        assert found.shape == targets.shape and found.chunks[0] == chunks
+        np.testing.assert_allclose(found.compute(), single.predict(X), rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(model.predict(X), single.predict(X), rtol=1e-8, atol=1e-8)
+        ours, theirs = (each.stream_.components for each in (model, single))
+        np.testing.assert_allclose(ours.variances, theirs.variances, rtol=1e-8)
+        np.testing.assert_allclose(ours.scores(X), theirs.scores(X), atol=1e-8)
+
+    def test_targets_of_every_kind(self) -> None:
+        chunked = da.from_array(X, chunks=(UNEQUAL, 4))
+        single = ridge().fit(X, Y)
+        elsewhere = da.from_array(Y, chunks=(333, 1))  # cut anew to fit
+        for y in (Y, elsewhere):
+            np.testing.assert_allclose(
+                kd.fit(ridge(), chunked, y).predict(X), single.predict(X), atol=1e-8
+            )
+        parts = dd.from_pandas(pd.DataFrame(X, columns=list("abcd")), npartitions=5)
+        frame = pd.DataFrame(X, columns=list("abcd"))
+        for targets, kind in ((Y, pd.DataFrame), (Y[:, 0], pd.Series)):
+            model = kd.fit(ridge(), parts, dd.from_pandas(kind(targets), npartitions=5))
+            expected = ridge().fit(X, targets).predict(X)
+            np.testing.assert_allclose(model.predict(frame), expected, atol=1e-8)
+            np.testing.assert_allclose(
+                kd.predict(model, parts).compute(), model.predict(frame), atol=1e-10
+            )
+
+    @pytest.mark.parametrize("basis", [40, landmarks.Centroids(40)])
+    def test_bases_that_are_looked_for(self, basis: Any) -> None:
+        chunked = da.from_array(X, chunks=(UNEQUAL, 4))
+        model = kd.fit(ridge(basis=basis), chunked, Y)
+        single = ridge(basis=basis).fit(X, Y)
+        assert model.score(X, Y) > single.score(X, Y) - 0.02
+        assert model.stream_.chain.basis.get_params() == single.stream_.chain.basis.get_params()
+        # The sums are those of the rows in the basis that was found.
+        again = ridge(basis=landmarks.Landmarks(model.basis_points_)).fit(X, Y)
+        np.testing.assert_allclose(model.predict(X), again.predict(X), rtol=1e-6, atol=1e-6)
+
+    def test_weights(self) -> None:
+        counts = np.random.default_rng(1).integers(0, 4, size=2000)
+        counts[700:1051] = 0  # whole chunks without weight
+        chunked = da.from_array(X, chunks=(UNEQUAL, 4))
+        model = kd.fit(ridge(), chunked, Y, sample_weight=counts)
+        single = ridge().fit(X, Y, sample_weight=counts)
+        np.testing.assert_allclose(model.predict(X), single.predict(X), atol=1e-8)
+
+    def test_partial_fit_goes_on(self, tmp_path: Path) -> None:
+        for basis in (GIVEN, 40):
+            model = ridge(basis=basis)
+            for start in (0, 1200):
+                block = slice(start, start + 1200)
+                rows = da.from_array(X[block], chunks=(350, 4))
+                assert kd.partial_fit(model, rows, Y[block]) is model
+            assert model.n_samples_seen_ == 2000
+            again = ridge(basis=landmarks.Landmarks(model.basis_points_)).fit(X, Y)
+            np.testing.assert_allclose(model.predict(X), again.predict(X), rtol=1e-6, atol=1e-6)
+        kd.partial_fit(ridge(basis=40).partial_fit(X[:90], Y[:90]), rows, Y[block])
+        model.save(tmp_path / "model")
+        np.testing.assert_array_equal(load_model(tmp_path / "model").predict(X), model.predict(X))
+        model.partial_fit(X, Y)
+        with pytest.raises(ValueError, match="y has 1 columns"):
+            kd.partial_fit(model, rows, Y[block, 0])
+
+    def test_two_runs_are_identical(self) -> None:
+        chunked = da.from_array(X, chunks=(UNEQUAL, 4))
+        first = kd.fit(ridge(basis=40, gamma=None), chunked, Y)
+        with dask.config.set(scheduler="threads", num_workers=4):
+            second = kd.fit(ridge(basis=40, gamma=None), chunked, Y)
+        assert identical(first, second)
+
+    def test_classifier(self) -> None:
+        chunked = da.from_array(X, chunks=(UNEQUAL, 4))
+        labels = da.from_array(LABELS, chunks=(UNEQUAL,))
+        single = classifier().fit(X, LABELS)
+        model = kd.fit(classifier(), chunked, labels)
+        np.testing.assert_array_equal(model.classes_, ["high", "low", "middle"])
+        found = kd.predict(model, chunked)
+        assert found.dtype == LABELS.dtype and found.chunks == (UNEQUAL,)
+        np.testing.assert_array_equal(found.compute(), single.predict(X))
+        np.testing.assert_allclose(
+            model.decision_function(X), single.decision_function(X), atol=1e-8
+        )
+        stream = classifier()
+        with pytest.raises(ValueError, match="classes must be passed on the first call"):
+            kd.partial_fit(stream, chunked, labels)
+        for _ in range(2):
+            kd.partial_fit(stream, chunked, labels, classes=["low", "middle", "high"])
+        np.testing.assert_array_equal(stream.predict(X), single.predict(X))
+        with pytest.raises(ValueError, match=r"Chunk 3 .*not announced"):
+            kd.partial_fit(stream, chunked, np.where(np.arange(2000) == 705, "huge", LABELS))
+        with pytest.raises(ValueError, match="at least two"):
+            kd.fit(classifier(), chunked, np.zeros(2000, dtype=int))
+
+    def test_targets_that_do_not_fit(self) -> None:
+        chunked = da.from_array(X, chunks=(500, 4))
+        model = ridge()
+        cases: list[tuple[Any, str]] = [
+            (None, "requires y to be passed"),
+            (Y[:1999], "y has 1999 entries, X has 2000 rows"),
+            (np.ones((2000, 2, 2)), "y has 3 dimensions"),
+            (np.where(np.arange(2000) == 1234, np.nan, Y[:, 0]), r"Chunk 2 .*NaN"),
+            (np.full(2000, 1e200), r"Chunk \d .*overflows: scale the targets"),
+        ]
+        for y, words in cases:
+            with pytest.raises(ValueError, match=words):
+                kd.fit(model, chunked, y)
+            assert not hasattr(model, "n_features_in_") and not hasattr(model, "_flat")
+        unknown = dd.from_pandas(pd.DataFrame(X), npartitions=4)
+        with pytest.raises(ValueError, match="y has 5 chunks, X has 4"):
+            kd.fit(model, unknown, dd.from_pandas(pd.Series(Y[:, 0]), npartitions=5))
+        other = dd.from_pandas(pd.Series(Y[:1600, 0]), npartitions=4)
+        with pytest.raises(ValueError, match=r"Chunk \d .*y has 400 entries here, X has 500 rows"):
+            kd.fit(model, unknown, other)
+        # a filter that was put on the rows and forgotten on what comes with them
+        filtered = unknown[unknown[0] > np.inf]
+        series = dd.from_pandas(pd.Series(Y[:, 0]), npartitions=4)
+        with pytest.raises(ValueError, match=r"Chunk \d .*y has 500 entries here, X has 0 rows"):
+            kd.fit(model, filtered, series)
+        with pytest.raises(ValueError, match=r"Chunk \d .*sample_weight has 500 .*X has 0 rows"):
+            kd.fit(model, filtered, series[series > np.inf], sample_weight=abs(series))
+        with pytest.raises(ValueError, match="2 dimensions"):
+            kd.fit(classifier(), chunked, Y)
+        with pytest.raises(ValueError, match="learns from rows alone"):
+            kd.fit(estimator(), chunked, Y)
+        with pytest.raises(TypeError, match="predicts nothing"):
+            kd.predict(kd.fit(estimator(), chunked), chunked)
+        with pytest.raises(Exception, match="has not seen any rows"):
+            kd.predict(model, chunked)
+
+    def test_a_task_takes_no_learned_model_along(self) -> None:
+        """What makes numbers of targets goes with every task, and must stay small."""
+        model = classifier(basis=40).fit(X, LABELS)
+        assert len(pickle.dumps(kd.chunks._encoder(model))) < 3000 < len(pickle.dumps(model))
+
+    def test_predictions_are_lazy(self) -> None:
+        read = []
+
+        def load(block: np.ndarray) -> np.ndarray:
+            read.append(len(block))
+            return block
+
+        model = ridge().fit(X, Y)
+        chunked = da.from_array(X, chunks=(500, 4)).map_blocks(load, meta=np.empty((0, 0)))
+        found = kd.predict(model, chunked)
+        assert (found.shape, found.dtype, read) == ((2000, 2), X.dtype, [])
+        np.testing.assert_allclose(found[700:800].compute(), model.predict(X[700:800]), atol=1e-10)
+        assert read == [500]
+
+
 # -- with a cluster of two processes
 
 
@@ -497,6 +679,22 @@ class TestCluster:
         assert_same(kd.fit(estimator(), chunked), estimator().fit(X))
         scores = kd.transform(on_cluster, chunked).compute()
         np.testing.assert_allclose(scores, on_cluster.transform(X), atol=1e-12)
+
+    def test_regression_equals_one_machine(self, client: Any) -> None:
+        chunked, y = da.from_array(X, chunks=(UNEQUAL, 4)), da.from_array(Y, chunks=(UNEQUAL, 2))
+        model = kd.fit(ridge(), chunked, y, client=client)
+        single = ridge().fit(X, Y)
+        np.testing.assert_allclose(
+            kd.predict(model, chunked).compute(), single.predict(X), atol=1e-8
+        )
+        with dask.config.set(scheduler="synchronous"):
+            here = kd.fit(ridge(basis=40, gamma=None), chunked, y)
+        assert identical(kd.fit(ridge(basis=40, gamma=None), chunked, y), here)
+        labelled = kd.fit(classifier(), chunked, da.from_array(LABELS, chunks=(UNEQUAL,)))
+        found = kd.predict(labelled, chunked).compute()
+        np.testing.assert_array_equal(found, classifier().fit(X, LABELS).predict(X))
+        with pytest.raises(TypeError, match="name the argument: client="):
+            kd.fit(ridge(), chunked, client)
 
     def test_partial_fit_and_dataframes(self, client: Any) -> None:
         frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
@@ -655,12 +853,3 @@ def test_a_detector_goes_on_with_further_chunks() -> None:
     np.testing.assert_array_equal(model.p_values(X), again.p_values(X))
     with pytest.raises(TypeError, match="no detector"):
         kd.score_samples(estimator().fit(X), whole)
-
-
-@pytest.mark.usefixtures("sync")
-def test_a_regression_is_refused() -> None:
-    chunked = da.from_array(X, chunks=(500, 4))
-    with pytest.raises(TypeError, match="StreamingKernelRidge cannot learn on a cluster"):
-        kd.fit(StreamingKernelRidge(), chunked)
-    with pytest.raises(TypeError, match="is no detector"):
-        kd.predict(kd.fit(estimator(), chunked), chunked)

@@ -354,3 +354,4 @@ def luma(image: np.ndarray) -> np.ndarray:
     """Brightness of a grey or colour image, float64 in [0, 1]."""
     pixels = as_floats(image).astype(np.float64)
     return pixels if pixels.ndim == 2 else pixels @ TO_YCBCR[0]
+    sys.stderr.flush()

@@ -33,7 +33,7 @@ def settings_of(given: KernelMonitor, seed: int = 0) -> list[Setting]:
     if given.lags not in ("auto", 0):
         check_count(name, "lags", given.lags, none_allowed=False)
     check_choice("whiten", given.whiten, ("auto", True, False))
-    whitens = (True, False) if given.whiten == "auto" else (bool(given.whiten),)
+    whitens = (True, False) if given.whiten == "auto" else (given.whiten,)
     basis = landmarks.resolve(given.basis)
     return [
         Setting(whiten, float(width), float(ridge), basis, seed)

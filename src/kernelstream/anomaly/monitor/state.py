@@ -217,8 +217,7 @@ class MonitorState:
         saturation = math.log(self.models.present.index.far_away) - self.models.excess
         limits, alarms, decisions = self.models.limits, self.alarms, list[Decision]()
         learned = np.zeros(len(missing), dtype=bool)
-        for t in range(len(missing)):
-            silent = bool(missing[t].all())
+        for t, silent in enumerate(missing.all(axis=1)):
             alarms, decision = decide(
                 alarms,
                 float(found.log_index[t]),
@@ -227,7 +226,7 @@ class MonitorState:
                 # Imputed values would lower the limits.
                 counts=not (missing[t].any() or dead[t].any()),
                 trusted=trusted,
-                silent=silent,
+                silent=bool(silent),
             )
             decisions.append(decision)
             if silent or decision.event:

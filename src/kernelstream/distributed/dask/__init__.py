@@ -5,7 +5,8 @@ Chunks never move; what moves is the size of a model, O(m² + m d), for any numb
 1. *Sample.* Each chunk returns a uniform sample of its rows, and samples are joined in a tree.
    Scaling, kernel parameters and landmarks are chosen from it, as in ``fit`` on one machine. This
    stage is omitted if there is nothing to choose.
-2. *Sums.* Each chunk returns its sums for these landmarks, and sums are added in a tree.
+2. *Sums.* Each chunk returns its sums for these landmarks, and sums are added in a tree. The sums
+   of a regression include the cross moments with the targets.
 
 The tree follows the order of the chunks, and every draw is a function of the seed and the chunk's
 number: the same chunks give the same model for any scheduling. Between the stages the result stays

@@ -29,28 +29,37 @@ from kernelstream.distributed.dask.worker import (
     sum_chunk,
     without_sums,
 )
-from kernelstream.estimators import KernelEstimator, StreamingKernelPCA
+from kernelstream.estimators import KernelEstimator
+from kernelstream.regression import StreamingKernelClassifier
+from kernelstream.regression.base import require_same_columns
+from kernelstream.regression.classifier import announce_classes, set_classes
 from kernelstream.stream import HeldBack, Rows, Stream
 
 Fitted = TypeVar("Fitted", bound=KernelEstimator)
 
 
 def fit(
-    model: Fitted, X: Any, *, client: Client | None = None, sample_weight: Any = None
+    model: Fitted,
+    X: Any,
+    y: Any = None,
+    client: Client | None = None,
+    sample_weight: Any = None,
 ) -> Fitted:
     """Learn from all chunks, forgetting what was learned before.
 
     Parameters
     ----------
-    model : StreamingKernelPCA or KernelNovelty
+    model : StreamingKernelPCA, KernelNovelty, StreamingKernelRidge or StreamingKernelClassifier
         With fixed or optimized landmarks and a tracker that can be merged (the defaults are).
     X : Dask array of shape (n, d), or Dask dataframe
         Row chunks of any size, known or not; empty ones are skipped. Column chunks are joined.
+    y : Dask array, series or dataframe of shape (n,) or (n, t), or array
+        Targets of a regression or labels of a classifier, in chunks like those of X (where their
+        sizes are known, y is cut anew to fit). Nothing otherwise.
     client : distributed.Client, optional
         None is the current client if there is one, else Dask's default scheduler.
     sample_weight : Dask array or series of shape (n,), or array, optional
-        Non-negative weights, in chunks like those of X (where their sizes are known, the weights
-        are cut anew to fit).
+        Non-negative weights, in chunks like those of X.
 
     Returns
     -------
@@ -69,13 +78,21 @@ def fit(
     """
     _require_known(model)
     with model.transaction() as draft, quiet():
-        _fit(draft, chunks_of(X, sample_weight), client)
+        chunks = chunks_of(draft, X, y, sample_weight)
+        if isinstance(draft, StreamingKernelClassifier):
+            set_classes(draft, chunks.labels(client))
+        _fit(draft, chunks, client)
     model.report_progress()
     return model
 
 
 def partial_fit(
-    model: Fitted, X: Any, *, client: Client | None = None, sample_weight: Any = None
+    model: Fitted,
+    X: Any,
+    y: Any = None,
+    client: Client | None = None,
+    sample_weight: Any = None,
+    classes: Any = None,
 ) -> Fitted:
     """Learn the next chunks in addition.
 
@@ -84,14 +101,18 @@ def partial_fit(
 
     Parameters
     ----------
-    model : StreamingKernelPCA or KernelNovelty
+    model : StreamingKernelPCA, KernelNovelty, StreamingKernelRidge or StreamingKernelClassifier
         Fitted or not. The first call decides what the data decide.
     X : Dask array of shape (n, d), or Dask dataframe
         The next rows.
+    y : Dask array, series or dataframe of shape (n,) or (n, t), or array
+        Their targets or labels, as in :func:`fit`.
     client : distributed.Client, optional
         None is the current client if there is one, else Dask's default scheduler.
     sample_weight : Dask array or series of shape (n,), or array, optional
         Non-negative weights.
+    classes : array of shape (n_classes,), optional
+        All labels that may come; a classifier needs them in the first call.
 
     Returns
     -------
@@ -113,18 +134,23 @@ def partial_fit(
     """
     _require_known(model)
     with model.transaction() as draft, quiet():
-        learn = _learn_more if draft.__sklearn_is_fitted__() else _fit
-        learn(draft, chunks_of(X, sample_weight), client)
+        chunks = chunks_of(draft, X, y, sample_weight)
+        if isinstance(draft, StreamingKernelClassifier):
+            announce_classes(draft, classes)
+        if not draft.__sklearn_is_fitted__():
+            _fit(draft, chunks, client)
+        else:
+            _learn_more(draft, chunks, client)
     model.report_progress()
     return model
 
 
 def _require_known(model: Any) -> None:
     """Raise in words where an estimator is none that chunks can be put together for."""
-    if not isinstance(model, StreamingKernelPCA | KernelNovelty):
+    if not isinstance(model, KernelEstimator):
         raise TypeError(
-            f"{type(model).__name__} cannot learn on a cluster: use StreamingKernelPCA or "
-            "KernelNovelty."
+            f"{type(model).__name__} cannot learn on a cluster: use StreamingKernelPCA, "
+            "KernelNovelty, StreamingKernelRidge or StreamingKernelClassifier."
         )
 
 
@@ -154,7 +180,7 @@ def _learned(begun: Stream, chunks: Chunks, client: Client | None, n_before: int
 def _sums(root: Delayed, chunks: Chunks) -> Delayed:
     """The sums of all chunks with the landmarks of the model ``root``, as one task."""
     reader = delayed(without_sums)(root)
-    return tree(add_sums, chunks.each(sum_chunk, reader), reader)
+    return tree(add_sums, chunks.each(sum_chunk, reader, targets=True), reader)
 
 
 def hold(model: KernelEstimator, stream: Stream, apart: HeldBack | None = None) -> None:
@@ -182,6 +208,8 @@ def _learn_more(model: KernelEstimator, chunks: Chunks, client: Client | None) -
     validate_data(model, chunks.meta, reset=False, skip_check_array=True)
     given = model.stream_
     require_parallel(given)
+    if chunks.n_targets is not None:
+        require_same_columns(given, chunks.n_targets)
     apart = None
     if isinstance(model, KernelNovelty):
         more, chunks = _hold_back(given, chunks, client, model.n_samples_seen_)

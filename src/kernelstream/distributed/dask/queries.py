@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,9 @@ from kernelstream.distributed.dask.chunks import as_array, chunk_name, float_typ
 from kernelstream.distributed.dask.graph import sent_once
 from kernelstream.distributed.dask.worker import align, naming
 from kernelstream.estimators import KernelEstimator, StreamingKernelPCA
+from kernelstream.regression import StreamingKernelClassifier
+from kernelstream.regression.base import OnePassRidge, Regression, solution_of
+from kernelstream.regression.ridge import in_shape
 from kernelstream.stream import Components
 
 QUERY_ROWS = 4096  # rows that are worked on at a time, so that memory stays bounded
@@ -47,31 +50,48 @@ def transform(model: StreamingKernelPCA, X: Any) -> da.Array:
     return _query(model, X, "scores", model.n_components_)
 
 
-def predict(model: KernelNovelty, X: Any) -> da.Array:
-    """1 for rows that fit and −1 for novelties, by a detector, lazily.
+def predict(model: OnePassRidge | KernelNovelty, X: Any) -> da.Array:
+    """Predictions of a regression, labels of a classifier, or 1 and −1 of a detector, lazily.
 
     Parameters
     ----------
-    model : KernelNovelty
+    model : StreamingKernelRidge, StreamingKernelClassifier or KernelNovelty
         Fitted.
     X : Dask array of shape (n, d), or Dask dataframe
 
     Returns
     -------
-    Dask array of shape (n,)
-        In row chunks like those of X.
+    Dask array of shape (n,) or (n, t)
+        In row chunks like those of X; flat where the targets were.
 
     Examples
     --------
     >>> import dask.array as da
     >>> from kernelstream.distributed import dask
-    >>> from kernelstream import KernelNovelty
-    >>> X = da.random.default_rng(0).normal(size=(3000, 4), chunks=(1000, 4))
-    >>> model = dask.fit(KernelNovelty(0.05, basis=50, random_state=0), X)
-    >>> float((dask.predict(model, X) == 1).mean().compute()) > 0.9
+    >>> from kernelstream import StreamingKernelRidge
+    >>> X = da.random.default_rng(0).uniform(-3, 3, size=(3000, 1), chunks=(1000, 1))
+    >>> y = da.sin(X[:, 0])
+    >>> model = StreamingKernelRidge(gamma=1.0, basis=20, random_state=0)
+    >>> found = dask.predict(dask.fit(model, X, y), X)
+    >>> found.chunks
+    ((1000, 1000, 1000),)
+    >>> bool(abs(found - y).max().compute() < 0.02)
     True
     """
-    return da.where(score_samples(model, X) < model.offset_, -1, 1)
+    if isinstance(model, KernelNovelty):
+        scores, offset = score_samples(model, X), model.offset_
+        return da.map_blocks(_fits, scores, offset=offset, dtype=np.int64)
+    if not isinstance(model, OnePassRidge):
+        raise TypeError(
+            f"{type(model).__name__} predicts nothing: use StreamingKernelRidge, "
+            "StreamingKernelClassifier or KernelNovelty."
+        )
+    n_columns = int(solution_of(model).prediction.intercept.shape[0])
+    found = _query(model, X, "predict", n_columns)
+    if isinstance(model, StreamingKernelClassifier):
+        classes = model.classes_
+        return da.map_blocks(_labels, found, classes=classes, drop_axis=1, dtype=classes.dtype)
+    return in_shape(model, found)
 
 
 def score_samples(model: KernelNovelty, X: Any) -> da.Array:
@@ -102,6 +122,10 @@ def score_samples(model: KernelNovelty, X: Any) -> da.Array:
     return -_query(model, X, "unexplained", None)
 
 
+def _fits(scores: np.ndarray, offset: float) -> np.ndarray:
+    return np.where(scores < offset, -1, 1)
+
+
 def reconstruction_error(model: StreamingKernelPCA, X: Any) -> da.Array:
     """Squared distance in feature space between each row and its projection, lazily.
 
@@ -128,6 +152,10 @@ def reconstruction_error(model: StreamingKernelPCA, X: Any) -> da.Array:
     return _query(model, X, "reconstruction_error", None)
 
 
+def _labels(found: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    return classes[found.argmax(axis=1)]
+
+
 def _query(model: KernelEstimator, X: Any, what: str, n_columns: int | None) -> da.Array:
     """``what`` of every chunk, as a Dask array with or without columns."""
     rows, meta, word = as_array(X)
@@ -152,7 +180,7 @@ def _query(model: KernelEstimator, X: Any, what: str, n_columns: int | None) -> 
 class _Reading:
     """What a query needs of a model, and how rows are scaled."""
 
-    answers: Components
+    answers: Components | Regression
     scaler: Any
 
     def ask(self, what: str, X: Array) -> Array:
@@ -173,6 +201,9 @@ def _reading(model: KernelEstimator, what: str) -> _Reading:
     """What answers, with the points of the basis and nothing more, and how rows are scaled."""
     stream = model.stream_
     scaler = (stream if stream.knows_units else stream.caught_up).scaler
+    if isinstance(model, OnePassRidge) and what == "predict":
+        points = stream.settled.for_sums().begun.basis
+        return _Reading(replace(solution_of(model), basis_state=points), scaler)
     return _Reading(stream.components.without_sample(), scaler)
 
 

@@ -124,11 +124,12 @@ def rows_of(
     block: Any,
     weights: Any,
     holding: Holding | None = None,
+    targets: Any = None,
 ) -> Rows | None:
     """The checked rows of a chunk that are learned; None if there are none."""
     if block.shape[0] == 0 or (weights is not None and not np.any(weights)):
         return None
-    rows = check_rows(stream, block, weights)
+    rows = check_rows(stream, block, weights, targets)
     if holding is not None:
         rows = rows.take(np.flatnonzero(~holding.of_chunk(index, len(rows))[0]))
     return rows if len(rows) else None
