@@ -452,8 +452,8 @@ def test_merging_super_resolvers():
         one.merge(other)
 
 
-def test_memory_of_predict_is_bounded():
-    model = SuperResolver(2, 30, random_state=0).fit([picture(0)])
+def test_memory_of_predict_is_bounded(capsys):
+    model = SuperResolver(2, 30, random_state=0, verbose=True).fit([picture(0)])
     peaks = []
     for rows in (100, 400):
         low = np.tile(picture(1, (100, 200)), (rows // 100, 1))
@@ -464,6 +464,7 @@ def test_memory_of_predict_is_bounded():
     # the features of all patches of the second would be 400 · 200 · 55 · 4 bytes = 17 MB more
     images_alone = 300 * 200 * (4 * 8 * 6)
     assert peaks[1] - peaks[0] < images_alone
+    assert "100%" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import sys
 from collections.abc import Iterable
 from typing import Any, Self
 
@@ -49,6 +50,8 @@ class SuperResolver(ImageModel):
         Patches that are drawn from each image; None takes all of them.
     refinements : int
         Corrections ``Z ← Z + up(L − down(Z))`` of the result Z for the given image L.
+    verbose : bool
+        Show progress on the standard error while an image is enlarged.
     random_state : int, RandomState or None
         Seed of everything that is drawn.
 
@@ -80,6 +83,7 @@ class SuperResolver(ImageModel):
         alpha: float = 1e-8,
         patches_per_image: int | None = 4000,
         refinements: int = 2,
+        verbose: bool = False,
         random_state: Any = None,
     ):
         self.scale = scale
@@ -87,6 +91,7 @@ class SuperResolver(ImageModel):
         self.alpha = alpha
         self.patches_per_image = patches_per_image
         self.refinements = refinements
+        self.verbose = verbose
         self.random_state = random_state
 
     def _check_restored(self) -> None:
@@ -270,6 +275,8 @@ class SuperResolver(ImageModel):
             blocks = regression.prediction.of_coordinates(Z).reshape(-1, 3 * s, 3 * s)
             blocks = orientation.as_seen(blocks).reshape(len(strip), columns, 3 * s, 3 * s)
             total[top * s : (top + len(strip) + 2) * s] += overlapped(blocks, s)
+            if self.verbose:
+                show_progress(min(top + height, rows) / rows)
         inside = (slice(s, -s), slice(s, -s))
         return total[inside] / counts(rows, columns, s)
 
@@ -354,4 +361,10 @@ def luma(image: np.ndarray) -> np.ndarray:
     """Brightness of a grey or colour image, float64 in [0, 1]."""
     pixels = as_floats(image).astype(np.float64)
     return pixels if pixels.ndim == 2 else pixels @ TO_YCBCR[0]
+
+
+def show_progress(share: float) -> None:
+    """A bar on the standard error, ended when all is done."""
+    bar = "█" * round(30 * share)
+    sys.stderr.write(f"\r{bar:30} {share:4.0%}" + ("\n" if share >= 1 else ""))
     sys.stderr.flush()

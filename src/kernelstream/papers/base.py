@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -43,6 +44,85 @@ class PaperMethod(StreamingKernelPCA):
             shown = self.stream_.components
         raw = learned.chain.tracker.raw(learned.begun.tracker, shown.mean)
         return shown.span.factor @ raw
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        until: float | None = None,
+        confidence: float = 0.99,
+    ) -> Self:
+        """Learn from all rows, in one pass and in their order.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), dense or CSR
+            The rows.
+        y : ignored
+        sample_weight : array of shape (n,), optional
+            Non-negative weights.
+        until : float, optional
+            Not in the papers: rows drawn at random, as many as are needed, as in
+            :meth:`kernelstream.StreamingKernelPCA.fit`.
+        confidence : float
+            With which that is to be true.
+
+        Returns
+        -------
+        self
+        """
+        super().fit(X, y, sample_weight, until=until, confidence=confidence)
+        self._tell_if_full(False)
+        return self
+
+    def partial_fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, on_bad_rows: str = "error"
+    ) -> Self:
+        """Go on learning from the next rows of a stream.
+
+        A block that is rejected leaves the model as it was.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), dense or CSR
+            The next rows, any number of them.
+        y : ignored
+        sample_weight : array of shape (n,), optional
+            Non-negative weights.
+        on_bad_rows : "error" or "skip"
+            A row with a number that is not finite is an error that names row and column, or is
+            passed over.
+
+        Returns
+        -------
+        self
+        """
+        before = self._is_full()
+        super().partial_fit(X, y, sample_weight, on_bad_rows)
+        self._tell_if_full(before)
+        return self
+
+    def _learn_unusual(self, x: Any) -> None:
+        before = self._is_full()
+        super()._learn_unusual(x)
+        self._tell_if_full(before)
+
+    def _is_full(self) -> bool:
+        """Whether the finished blocks have filled the dictionary, where it has a limit."""
+        state = None if self._stream is None else self._stream.state
+        most = getattr(self, "max_points", None)
+        return state is not None and most is not None and len(state.basis.span.points) >= most
+
+    def _tell_if_full(self, before: bool) -> None:
+        if self._is_full() and not before:
+            warnings.warn(
+                f"{type(self).__name__}: the dictionary has max_points={self.max_points} points "
+                "now and takes no more: rows far from all of them are missed. Give more max_points "
+                "or a threshold that admits fewer rows.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
 
     def _centred(self) -> bool:
         """``center="paper"``, where a paper has a way of its own, centres too."""

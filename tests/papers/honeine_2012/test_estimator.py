@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -118,7 +119,8 @@ def test_theorem_5(nu: float, center: bool) -> None:
 
 def test_theorem_5_needs_a_dictionary_that_is_not_full() -> None:
     X = np.random.default_rng(0).normal(size=(2100, 40))
-    found = OnlineKernelPCA(1, gamma=1.0, nu=0.5).fit(X).bounds(np.array([0.1]))
+    with pytest.warns(RuntimeWarning, match="max_points=2000 points now"):
+        found = OnlineKernelPCA(1, gamma=1.0, nu=0.5).fit(X).bounds(np.array([0.1]))
     assert found.order == 2000 and np.isinf(found.approximation_error[0])
     assert 0 < found.approximation_error_sharp[0] < np.inf
 
@@ -217,10 +219,14 @@ def test_distance_at_of_matern_kernel_is_a_lower_bound(nu: float, value: float) 
     assert kernel([[0.0]], [[distance]])[0, 0] >= value
 
 
-def test_a_full_dictionary_takes_no_more() -> None:
+def test_a_full_dictionary_warns_once() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3000, 2)) * 0.5 + np.linspace(0, 12, 3000)[:, None]
     model = OnlineKernelPCA(2, gamma=1.0, nu=0.2, max_points=25)
-    model.partial_fit(X)
+    with pytest.warns(RuntimeWarning, match="max_points=25 points now"):
+        model.partial_fit(X[:1500])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.partial_fit(X[1500:])
     assert len(model.basis_points_) == 25
     assert model.reconstruction_error(X[-300:]).mean() > 0.9

@@ -347,7 +347,8 @@ def test_bounds_of_the_coherence_criterion(delta: float) -> None:
         bare.bounds()
 
 
-def test_a_full_dictionary_takes_no_more() -> None:
+def test_a_full_dictionary_warns() -> None:
     X = np.random.default_rng(0).normal(size=(900, 2)) + np.linspace(0, 20, 900)[:, None]
-    model = AdaptiveKernelPCA(2, gamma=1.0, delta=0.8, max_points=20).partial_fit(X)
+    with pytest.warns(RuntimeWarning, match="max_points=20 points now"):
+        model = AdaptiveKernelPCA(2, gamma=1.0, delta=0.8, max_points=20).partial_fit(X)
     assert len(model.basis_points_) == 20

@@ -114,7 +114,7 @@ class OnlineKernelPCA(PaperMethod):
         Large values of τ follow a stream that moves; small ones come to rest early (section 5.1 of
         the paper has it the other way round).
     max_points : int or None
-        Most points of the dictionary; when they are reached, it takes no more.
+        Most points of the dictionary. When they are reached, a warning says so.
     guard : bool
         Whether steps that are too long are shortened (``n_shortened_steps_`` counts them). False
         runs the paper's rule and nothing else; where it diverges, an error says so.

@@ -36,7 +36,7 @@ class AdaptiveKernelPCA(PaperMethod):
         ``"cosine"`` compares cosines, which suits kernels of any norm; ``"paper"`` the bare values
         k(x, d) of eq. (7). For positive kernels of unit norm both are the same.
     max_points : int or None
-        Most points of the dictionary; when they are reached, it takes no more.
+        Most points of the dictionary. When they are reached, a warning says so.
     method : "rls", "lms" or "subkha"
         The rule. RLS is the fastest and needs no step size.
     eta : float or Schedule
