@@ -138,7 +138,7 @@ TOLD: dict[str, tuple[Any, int]] = {
     "plot_paper_honeine": (paper, 2),
     "plot_paper_kim": (paper, 2),
     "plot_paper_oja": (paper, 1),
-    "plot_paper_tanaka": (paper, 2),
+    "plot_paper_tanaka": (paper, 1),
 }
 
 
