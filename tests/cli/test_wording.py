@@ -44,7 +44,7 @@ PYTHON = re.compile(
         ),
         ("paper online --nu -1", "--nu must be a number above 0"),
         ("paper adaptive --beta 2", "--beta must be a number between 0 and 1"),
-        ("paper adaptive --method lms --eta -1", "--eta must be a positive number"),
+        ("paper adaptive --method lms --eta -1", "--eta must be a number above 0"),
         ("paper incremental --batch-size 0", "--batch-size must be a positive integer"),
         ("paper incremental --n-points 9 --n-preimages 3", "--n-points 9 and --n-preimages 3"),
         ("paper online --max-points 0", "--max-points must be an integer of at least 1"),

@@ -151,7 +151,7 @@ class Centroids(LandmarkStrategy[CentroidsState]):
         span = factorise(kernel, points)
         Z, energy = span.many_coordinates(kernel, X), kernel.diag(span.rows(X))
         missed = float(np.average(to_host(residual_energy(energy, Z)), weights=weights))
-        weights = np.ones(len(Z)) if weights is None else weights
+        weights = np.ones(int(X.shape[0])) if weights is None else weights
         deviations = to_host(Z) - weights @ to_host(Z) / weights.sum()
         held = float(weights @ np.vecdot(deviations, deviations) / weights.sum())
         unit = missed + held or 1.0
