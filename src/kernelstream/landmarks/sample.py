@@ -25,7 +25,7 @@ from kernelstream.arrays.draws import uniforms
 from kernelstream.arrays.namespaces import Array, concatenate_rows, take_rows
 from kernelstream.landmarks.base import Clock
 
-AT_ONCE = 2**13  # rows whose priorities are compared at a time, if all are given
+AT_ONCE = 2**16  # rows whose priorities are compared at a time, if all are given
 MOST_PIECES = 256  # of a log: it is compacted if there are more
 
 
