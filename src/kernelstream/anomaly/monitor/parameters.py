@@ -36,7 +36,7 @@ def settings_of(given: KernelMonitor, seed: int = 0) -> list[Setting]:
     whitens = (True, False) if given.whiten == "auto" else (given.whiten,)
     basis = landmarks.resolve(given.basis)
     return [
-        Setting(whiten, float(width), float(ridge), basis, seed)
+        Setting(bool(whiten), float(width), float(ridge), basis, seed)
         for whiten, width, ridge in product(whitens, widths, ridges)
     ]
 

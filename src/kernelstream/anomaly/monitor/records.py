@@ -310,7 +310,8 @@ class ScoredRows:
     def _limits_to_show(self) -> tuple[float, float]:
         """The limits of T² and SPE."""
         limits, alpha = self.state.models.limits, self.plan.rule.alpha
-        return tuple(max(math.exp(one.limit(alpha)), TINIEST) for one in (limits.t2, limits.spe))
+        t2, spe = (max(math.exp(one.limit(alpha)), TINIEST) for one in (limits.t2, limits.spe))
+        return t2, spe
 
     def _pick_names(self, which: np.ndarray) -> tuple[str, ...]:
         return tuple(self.plan.names[j] for j in np.flatnonzero(which))

@@ -217,7 +217,7 @@ class MonitorState:
         saturation = math.log(self.models.present.index.far_away) - self.models.excess
         limits, alarms, decisions = self.models.limits, self.alarms, list[Decision]()
         learned = np.zeros(len(missing), dtype=bool)
-        for t, silent in enumerate(missing.all(axis=1)):
+        for t, silent in enumerate(np.all(missing, axis=1).tolist()):
             alarms, decision = decide(
                 alarms,
                 float(found.log_index[t]),
